@@ -1,0 +1,60 @@
+"""Errors: one base class, which the CLI and the app catch and nothing wider.
+
+    RooflineError
+    ├── UnknownNameError       a model, accelerator, format or engine that is not known
+    ├── InputError             a value that cannot be: tp that does not divide, a batch of 0
+    │   └── SpecError          a spec, price table, record or scenario file that does not load
+    ├── UnsupportedError       a thing that is known and not modelled, or a device that lacks it
+    ├── MissingDataError       a fact that the answer needs and the spec lacks
+    └── MissingPackageError    an optional package that is not installed
+
+A message says in one line what was wrong, what was given and what works.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class RooflineError(Exception):
+    """Base of every error that roofline raises on purpose."""
+
+
+class UnknownNameError(RooflineError):
+    """A name that is not in the list it should be in."""
+
+
+class InputError(RooflineError, ValueError):
+    """A value that cannot be right."""
+
+
+class SpecError(InputError):
+    """A file that does not load; the message names file and line."""
+
+
+class UnsupportedError(RooflineError):
+    """Something that is known and not modelled, or that a device cannot do."""
+
+
+class MissingDataError(RooflineError):
+    """A fact that the answer needs and nobody has sourced."""
+
+
+class MissingPackageError(RooflineError):
+    """An optional package is missing; the message has the line that installs it."""
+
+
+def unknown_name(kind: str, given: str, known: Iterable[str]) -> UnknownNameError:
+    """Make the error for a name that is not known, with the nearest names.
+
+    >>> str(unknown_name("accelerator", "h20O-sxm", ["h200-sxm-141gb", "t4"]))
+    "no accelerator 'h20O-sxm'; did you mean h200-sxm-141gb?"
+    """
+    names = sorted(known)
+    shown = given if len(given) <= 80 else given[:77] + "..."
+    lowered = given.lower()
+    near = difflib.get_close_matches(lowered, names, n=4, cutoff=0.5)
+    near += [name for name in names if lowered and lowered in name and name not in near][:4]
+    if near:
+        return UnknownNameError(f"no {kind} {shown!r}; did you mean {', '.join(near[:5])}?")
+    listed = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+    return UnknownNameError(f"no {kind} {shown!r}; there are: {listed}")
