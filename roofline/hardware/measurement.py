@@ -1,0 +1,456 @@
+"""Measured records: what one machine really reached, as files that predictions use.
+
+A record is one run of ``roofline measure`` (or a conversion of other numbers, which says so) on
+one device. Asked for by spec id, the records of that exact spec and power limit are merged: each
+section comes from the newest record that ran it in full; models and numbers of ranks add up over
+records, the newest row of each.
+
+Shapes   measurements/<record id>/<date>-<level>.json; the record id is the spec id, or a slug of
+         the device's name where no spec is known.
+Units    As in ``measured_rows``.
+Limits   A record holds no host name, user, path, serial number or UUID: text that looks like one
+         does not load and is not written.
+Sources  The record itself: device, versions, command and date stand in it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field, ValidationError, field_validator, model_validator
+
+from roofline.errors import InputError, MissingDataError, SpecError, unknown_name
+from roofline.hardware.measured_rows import (
+    ROW_TYPES,
+    SECTIONS,
+    AttentionRow,
+    CollectiveRow,
+    CopyRow,
+    DecoderRow,
+    Frozen,
+    HostLinkRow,
+    LaunchRow,
+    LinkRow,
+    MatmulRow,
+    Positive,
+    Row,
+)
+from roofline.units import MIB
+
+__all__ = [
+    "SCHEMA_VERSION", "AttentionRow", "CollectiveRow", "Conditions", "CopyRow", "DecoderRow",
+    "Device", "Environment", "HostLinkRow", "LaunchRow", "LinkRow", "MatmulRow", "Measurement",
+    "Origin", "Row", "load_measurement", "measured_ids", "measurement_files", "merge_measurements",
+    "read_measurement", "save_measurement", "to_json",
+]  # fmt: skip
+
+SCHEMA_VERSION = 1
+_LARGEST_FILE = 64 * MIB
+_PRIVATE = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # a UUID
+    r"|(?:^|[\s='\"])(?:/(?:home|root|Users|tmp|mnt|opt|var|work|srv|data)\b|~/|[A-Za-z]:\\)"
+)
+Text = Annotated[str, Field(max_length=2000)]
+Level = Literal["quick", "standard", "full", "model", "import", "reference"]
+FULL_LEVELS = ("full", "reference")
+_JOINED = ("decoder", "collective", "link")
+"""Sections whose rows add up over records: other models, other numbers of ranks."""
+
+
+class Device(Frozen):
+    """The device that was measured.
+
+    Args:
+        name: as torch (or the operating system) names it; ``nvml_name`` as NVML does.
+        kind: ``cuda``, ``rocm`` or ``cpu``.
+        spec_id: the spec that it is, exactly; None: unknown.
+        memory_bytes: memory that the driver shows.
+        sm_count: multiprocessors (cores of a CPU).
+        llc_bytes: last-level cache, where that is not the L2.
+        count: devices that took part.
+    """
+
+    name: Text
+    nvml_name: Text | None = None
+    kind: Literal["cuda", "rocm", "cpu"] = "cuda"
+    spec_id: Text | None = None
+    memory_bytes: Annotated[int, Field(ge=1)]
+    sm_count: Annotated[int, Field(ge=1)] | None = None
+    l2_bytes: Annotated[int, Field(ge=0)] | None = None
+    llc_bytes: Annotated[int, Field(ge=0)] | None = None
+    compute_capability: Text | None = None
+    power_limit_w: Positive | None = None
+    max_sm_clock_hz: Positive | None = None
+    max_memory_clock_hz: Positive | None = None
+    count: Annotated[int, Field(ge=1)] = 1
+
+    @property
+    def record_id(self) -> str:
+        """Name of the folder that its records go to.
+
+        >>> Device(name="AMD EPYC", kind="cpu", memory_bytes=2**34, sm_count=2).record_id
+        'cpu-amd-epyc-2-cores'
+        """
+        if self.spec_id:
+            return self.spec_id
+        slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:60] or "device"
+        cores = f"-{self.sm_count}-cores" if self.kind == "cpu" and self.sm_count else ""
+        return f"cpu-{slug}{cores}" if self.kind == "cpu" else f"unknown-{slug}"
+
+
+class Environment(Frozen):
+    """Versions of what ran; None: not there or not known."""
+
+    roofline: Text | None = None
+    torch: Text | None = None
+    cuda: Text | None = None
+    cudnn: Text | None = None
+    nccl: Text | None = None
+    triton: Text | None = None
+    transformers: Text | None = None
+    driver: Text | None = None
+    python: Text | None = None
+    platform: Text | None = None
+    threads: int | None = None
+
+
+class Conditions(Frozen):
+    """State of the device at one moment."""
+
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    utilisation: float | None = None
+    memory_used_bytes: int | None = None
+    other_processes: int | None = None
+    throttle: tuple[Text, ...] = ()
+
+
+class Origin(Frozen):
+    """Where a section of a merged record comes from."""
+
+    section: Text
+    file: Text
+    date: AwareDatetime
+
+
+class Measurement(Frozen):
+    """One record: a device, its conditions, and rows by section.
+
+    Args:
+        date: when it was measured (UTC).
+        level: how thorough; only ``full`` and ``reference`` records answer for a spec id.
+        finished: False while sections are missing because the run was interrupted.
+        complete_sections: sections that ran to their end.
+        source: who made the numbers: ``roofline measure``, or an origin in words.
+        spread_definition: what ``spread`` means in its rows.
+        errors: sections that failed, with the reason.
+        origins, assumptions: of a merged record: file and date of each section, and choices made.
+
+    >>> from datetime import UTC, datetime
+    >>> row = CopyRow(op="write", buffer_bytes=10**9, moved_bytes=10**9, median_s=0.001)
+    >>> record = Measurement(
+    ...     device=Device(name="x", memory_bytes=10**10), date=datetime(2026, 11, 1, tzinfo=UTC),
+    ...     level="quick", copy_rows=(row,))
+    >>> record.rows("copy")[0].bytes_per_s
+    1000000000000.0
+    """
+
+    schema_version: Literal[1] = 1
+    device: Device
+    environment: Environment = Environment()
+    date: AwareDatetime
+    command: Text = ""
+    level: Level
+    finished: bool = True
+    complete_sections: tuple[Text, ...] = ()
+    source: Text = "roofline measure"
+    spread_definition: Text = "(p90 - p10) / median of the raw times"
+    before: Conditions = Conditions()
+    after: Conditions = Conditions()
+    flags: tuple[Text, ...] = ()
+    errors: dict[Text, Text] = Field(default_factory=dict)
+    origins: tuple[Origin, ...] = ()
+    assumptions: tuple[Text, ...] = ()
+    copy_rows: tuple[CopyRow, ...] = ()
+    matmul_rows: tuple[MatmulRow, ...] = ()
+    attention_rows: tuple[AttentionRow, ...] = ()
+    launch_rows: tuple[LaunchRow, ...] = ()
+    host_link_rows: tuple[HostLinkRow, ...] = ()
+    link_rows: tuple[LinkRow, ...] = ()
+    collective_rows: tuple[CollectiveRow, ...] = ()
+    decoder_rows: tuple[DecoderRow, ...] = ()
+
+    @field_validator("complete_sections")
+    @classmethod
+    def _sections_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in SECTIONS:
+                raise ValueError(f"no section {name!r}; there are {', '.join(SECTIONS)}")
+        return value
+
+    @model_validator(mode="after")
+    def _nothing_private(self) -> "Measurement":
+        texts = [self.command, self.source, self.device.name, *self.flags, *self.errors.values()]
+        texts += [self.environment.platform or "", self.device.nvml_name or ""]
+        for text in texts:
+            if found := _PRIVATE.search(text):
+                raise ValueError(
+                    f"{found[0].strip()!r} looks private (a path or an identifier); records are "
+                    "shared, so they hold none"
+                )
+        return self
+
+    def rows(self, section: str) -> tuple[Any, ...]:
+        """Rows of a section.
+
+        Raises:
+            UnknownNameError: no such section.
+        """
+        if section not in ROW_TYPES:
+            raise unknown_name("section", section, SECTIONS)
+        found: tuple[Any, ...] = getattr(self, f"{section}_rows")
+        return found
+
+    def with_rows(self, section: str, rows: Iterable[Row | LinkRow]) -> "Measurement":
+        """The same record with these rows as its section."""
+        return self.model_copy(update={f"{section}_rows": tuple(rows)})
+
+    @property
+    def full_sections(self) -> tuple[str, ...]:
+        """Sections that may answer for the spec id."""
+        if self.level not in FULL_LEVELS and self.level != "model":
+            return ()
+        return tuple(name for name in self.complete_sections if self.rows(name))
+
+
+def to_json(measurement: Measurement) -> str:
+    """Write a record as text, one row a line, without defaults.
+
+    >>> from datetime import UTC, datetime
+    >>> record = Measurement(device=Device(name="x", memory_bytes=1), level="quick",
+    ...                      date=datetime(2026, 11, 1, tzinfo=UTC))
+    >>> print(to_json(record))
+    {"schema_version": 1,
+     "device": {"name": "x", "memory_bytes": 1},
+     "date": "2026-11-01T00:00:00Z",
+     "level": "quick"}
+    """
+    data = measurement.model_dump(mode="json", exclude_defaults=True)
+    data = {"schema_version": SCHEMA_VERSION, **data}
+    parts = []
+    for key, value in data.items():
+        if key.endswith("_rows"):
+            lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in value)
+            parts.append(f'"{key}": [\n  {lines}]')
+        else:
+            parts.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+    return "{" + ",\n ".join(parts) + "}"
+
+
+def read_measurement(path: str | Path) -> Measurement:
+    """Read one record file.
+
+    Raises:
+        SpecError: the file is missing, too large, cut, not a record, or of another schema version.
+    """
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > _LARGEST_FILE:
+            raise SpecError(
+                f"{path.name}: {size / MIB:.0f} MiB; a record has {_LARGEST_FILE // MIB} at most"
+            )
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, SpecError):
+            raise
+        reason = getattr(error, "strerror", None) or "not text in UTF-8"
+        raise SpecError(f"{path}: cannot be read as a measured record: {reason}") from None
+    return parse_measurement(text, path.name)
+
+
+def parse_measurement(text: str, name: str = "record") -> Measurement:
+    """Read a record from text.
+
+    Raises:
+        SpecError: as ``read_measurement``.
+
+    >>> parse_measurement("{}", "empty.json")
+    Traceback (most recent call last):
+    ...
+    roofline.errors.SpecError: empty.json: no measured record: device: Field required
+    """
+    try:
+        return Measurement.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise SpecError(
+            f"{name}: no measured record: {where + ': ' if where else ''}{first['msg']}"
+        ) from None
+
+
+def save_measurement(measurement: Measurement, folder: str | Path, name: str = "") -> Path:
+    """Write a record under ``folder``/<record id>/ and give its path.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    stamp = measurement.date.astimezone(UTC).strftime("%Y-%m-%dT%H%M%SZ")
+    name = name or f"{stamp}-{measurement.level}.json"
+    target = Path(folder) / measurement.device.record_id / name
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    # validated once more: a copy with changed fields was not
+    checked = parse_measurement(to_json(measurement), name)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(to_json(checked) + "\n", encoding="utf-8")
+        os.replace(temporary, target)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    return target
+
+
+def measurement_folders() -> tuple[Path, ...]:
+    """Folders that records are looked for in: ROOFLINE_MEASUREMENTS, then what roofline ships."""
+    folders = [Path(part) for part in os.environ.get("ROOFLINE_MEASUREMENTS", "").split(os.pathsep)]
+    folders = [folder for folder in folders if str(folder) not in ("", ".")]
+    packaged = Path(str(resources.files("roofline"))) / "_data" / "measurements"
+    checkout = Path(__file__).resolve().parents[2] / "measurements"
+    folders.append(packaged if packaged.is_dir() else checkout)
+    return tuple(folder for folder in folders if folder.is_dir())
+
+
+def measurement_files(record_id: str = "*") -> tuple[Path, ...]:
+    """Record files of one spec id (or all), in the order of their names."""
+    if record_id != "*" and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", record_id):
+        return ()
+    found = [
+        path for folder in measurement_folders() for path in folder.glob(f"{record_id}/*.json")
+    ]
+    kept = [path for path in found if path.parent.name not in ("calibration", "published")]
+    return tuple(sorted(kept, key=lambda path: path.name))
+
+
+def measured_ids() -> tuple[str, ...]:
+    """Spec ids (and slugs of devices without a spec) that have records.
+
+    >>> "h200-sxm-141gb" in measured_ids()
+    True
+    """
+    return tuple(sorted({path.parent.name for path in measurement_files()}))
+
+
+@lru_cache(maxsize=64)
+def _read_cached(path: Path, modified_ns: int) -> Measurement:
+    return read_measurement(path)
+
+
+def load_measurement(
+    which: "str | Path | Measurement", *, power_limit_w: float | None = None
+) -> Measurement:
+    """Load a record: a path, or a spec id for its newest full records merged by section.
+
+    Args:
+        which: a record, the path of one, or a spec id.
+        power_limit_w: of a spec id, only records at this limit; None: the limit of the newest.
+
+    Raises:
+        UnknownNameError: no record has that id.
+        MissingDataError: there are records of it, none of them full or at that limit.
+        SpecError: a file that is no record.
+
+    >>> load_measurement("h200-sxm-141gb").device.memory_bytes
+    150109880320
+    >>> load_measurement("h200-sxm")
+    Traceback (most recent call last):
+    ...
+    roofline.errors.UnknownNameError: no measured machine 'h200-sxm'; did you mean h200-sxm-141gb?
+    """
+    if isinstance(which, Measurement):
+        return which
+    text = str(which)
+    if isinstance(which, Path) or text.endswith(".json") or "/" in text or os.sep in text:
+        return read_measurement(which)
+    files = measurement_files(text)
+    if not files:
+        raise unknown_name("measured machine", text, measured_ids())
+    records = [(path, _read_cached(path, path.stat().st_mtime_ns)) for path in files]
+    return merge_measurements(text, records, power_limit_w=power_limit_w)
+
+
+def merge_measurements(
+    record_id: str,
+    records: Iterable[tuple[Path, Measurement]],
+    *,
+    power_limit_w: float | None = None,
+) -> Measurement:
+    """Merge records of one spec: each section from the newest that ran it in full.
+
+    Raises:
+        MissingDataError: none is full at that power limit.
+    """
+    full = [(path, record) for path, record in records if record.full_sections]
+    if not full:
+        raise MissingDataError(
+            f"{record_id} has no full record; make one with: roofline measure --full"
+        )
+    full.sort(key=lambda pair: pair[1].date, reverse=True)
+    newest_limit = full[0][1].device.power_limit_w
+    limit = newest_limit if power_limit_w is None else power_limit_w
+    matching = [pair for pair in full if _same_limit(pair[1].device.power_limit_w, limit)]
+    if not matching:
+        limits = sorted({str(record.device.power_limit_w) for _, record in full})
+        raise MissingDataError(
+            f"{record_id} has no full record at {limit} W; there are some at {', '.join(limits)} W"
+        )
+    rows: dict[str, tuple[Any, ...]] = dict.fromkeys(SECTIONS, ())
+    origins: list[Origin] = []
+    for path, record in matching:
+        for section in record.full_sections:
+            if rows[section] and section not in _JOINED:
+                continue
+            known = {row.identity() for row in rows[section]}
+            added = tuple(row for row in record.rows(section) if row.identity() not in known)
+            if added:
+                rows[section] += added
+                origins.append(Origin(section=section, file=path.name, date=record.date))
+    newest = matching[0][1]
+    listed: dict[str, list[str]] = {}
+    for origin in origins:
+        listed.setdefault(f"{origin.file} ({origin.date:%Y-%m-%d})", []).append(origin.section)
+    assumptions = [
+        f"measured {', '.join(sections)} of {record_id}: {file}"
+        for file, sections in listed.items()
+    ]
+    if len(matching) < len(full):
+        assumptions.append(f"records at other power limits than {limit} W were left out")
+    missing = [name for name in SECTIONS if not rows[name] and name != "link"]
+    if missing:
+        assumptions.append(f"no full measurement of {', '.join(missing)} on {record_id}")
+    return newest.model_copy(
+        update={
+            **{f"{name}_rows": found for name, found in rows.items()},
+            "complete_sections": tuple(name for name in SECTIONS if rows[name]),
+            "origins": tuple(origins),
+            "assumptions": tuple(assumptions),
+            "level": "full",
+        }
+    )
+
+
+def _same_limit(first: float | None, second: float | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return abs(first - second) <= 0.01 * second  # drivers round a limit to a watt
