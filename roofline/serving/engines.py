@@ -1,0 +1,141 @@
+"""Engines: what a name such as "vllm" stands for, with the settings that decide memory and steps.
+
+An engine is a name, a version and the settings that a user gave; what was left out is the engine's
+own default, which the budget fills in and names. The rules themselves are in ``memory_rules``.
+
+Units    tokens, sequences; ``memory_fraction`` is a share, of what the engine's rule says.
+Limits   Settings that move neither memory nor step time are not here.
+Sources  [1] vLLM, engine arguments, docs.vllm.ai (2026).
+         [2] SGLang, server arguments, docs.sglang.ai (2026).
+         [3] TensorRT-LLM, KvCacheConfig, nvidia.github.io/TensorRT-LLM (2026).
+"""
+
+import math
+import re
+from dataclasses import dataclass, replace
+
+from roofline.errors import InputError, unknown_name
+
+ENGINE_NAMES = (
+    "ideal", "plain", "vllm", "sglang", "tensorrt-llm", "transformers", "llama.cpp", "gpt-fast",
+    "cuda-graph",
+)  # fmt: skip
+"""Engines that are modelled. "ideal" is no engine; "plain" holds weights and cache and no more."""
+
+_ALIASES = {
+    "none": "ideal", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm",
+    "tensorrt_llm": "tensorrt-llm", "tensorrtllm": "tensorrt-llm", "hf": "transformers",
+    "huggingface": "transformers", "llamacpp": "llama.cpp", "llama-cpp": "llama.cpp",
+    "llama_cpp": "llama.cpp", "ollama": "llama.cpp", "gptfast": "gpt-fast", "gpt_fast": "gpt-fast",
+    "cuda_graph": "cuda-graph", "cudagraph": "cuda-graph",
+}  # fmt: skip
+
+MAX_COUNT = 2**31
+"""Largest count of tokens or sequences taken at its word: past it, a setting is a slip."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine with its settings; None is the engine's own default.
+
+    Args:
+        name: one of ``ENGINE_NAMES`` (usual spellings are understood).
+        version: such as "0.19" or "0.11.2"; None: the newest that has measured constants.
+        memory_fraction: ``gpu_memory_utilization``, ``mem_fraction_static`` or
+            ``free_gpu_memory_fraction``: above 0, at most 1.
+        chunk_tokens: most tokens of one step (``max_num_batched_tokens``, ``n_ubatch``).
+        max_sequences: most sequences in one step (``max_num_seqs``).
+        page_tokens: tokens of one KV page.
+        max_context_tokens: longest context that it is started for (``max_model_len``, ``n_ctx``).
+        cuda_graphs: whether steps are replayed as graphs.
+        speculative_tokens: draft tokens per step and sequence; 0: none.
+
+    Raises:
+        UnknownNameError: no such engine.
+        InputError: a setting that cannot be.
+
+    >>> Engine("trtllm").name, Engine("vllm", version="0.11.2").release
+    ('tensorrt-llm', (0, 11, 2))
+    >>> Engine("vllm", memory_fraction=90)
+    Traceback (most recent call last):
+    ...
+    roofline.errors.InputError: memory_fraction is a share above 0 and at most 1; got 90
+    """
+
+    name: str
+    version: str | None = None
+    memory_fraction: float | None = None
+    chunk_tokens: int | None = None
+    max_sequences: int | None = None
+    page_tokens: int | None = None
+    max_context_tokens: int | None = None
+    cuda_graphs: bool | None = None
+    speculative_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", _known_name(self.name))
+        if self.version is not None:
+            _release(self.version)
+        _check_fraction(self.memory_fraction)
+        for field in ("chunk_tokens", "max_sequences", "page_tokens", "max_context_tokens"):
+            _check_count(field, getattr(self, field), least=1)
+        _check_count("speculative_tokens", self.speculative_tokens, least=0)
+
+    @property
+    def release(self) -> tuple[int, ...] | None:
+        """The version as numbers that compare; None: not stated."""
+        return None if self.version is None else _release(self.version)
+
+    def with_version(self, version: str | None) -> "Engine":
+        """The same settings under another version."""
+        return replace(self, version=version)
+
+
+def find_engine(engine: "str | Engine") -> Engine:
+    """Find the engine that a name stands for; an ``Engine`` comes back as it is.
+
+    Raises:
+        UnknownNameError: no such engine; the message has the nearest names.
+
+    >>> find_engine("vLLM").name
+    'vllm'
+    >>> find_engine("vlm")
+    Traceback (most recent call last):
+    ...
+    roofline.errors.UnknownNameError: no engine 'vlm'; did you mean vllm?
+    """
+    return engine if isinstance(engine, Engine) else Engine(engine)
+
+
+def _known_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise InputError(f"an engine is named by text such as 'vllm', got {name!r}")
+    key = name.strip().lower()
+    key = _ALIASES.get(key, key)
+    if key not in ENGINE_NAMES:
+        raise unknown_name("engine", name, ENGINE_NAMES)
+    return key
+
+
+def _release(version: object) -> tuple[int, ...]:
+    match = re.match(r"[vb]?(\d{1,9}(?:\.\d{1,9}){0,3})", str(version).strip())
+    if match is None or isinstance(version, bool):
+        raise InputError(f"an engine version is written like '0.19' or '0.11.2', got {version!r}")
+    return tuple(int(part) for part in match[1].split("."))
+
+
+def _check_fraction(fraction: object) -> None:
+    if fraction is None:
+        return
+    given = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+    if not given or not math.isfinite(fraction) or not 0 < fraction <= 1:  # type: ignore[arg-type,operator]
+        raise InputError(
+            f"memory_fraction is a share above 0 and at most 1; got {fraction!r}"
+        )
+
+
+def _check_count(name: str, value: object, *, least: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
+        raise InputError(f"{name} is a whole number from {least} to {MAX_COUNT}, got {value!r}")
