@@ -1,0 +1,1 @@
+"""Pages: read input, call the library, show the answer."""

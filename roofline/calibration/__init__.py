@@ -1,0 +1,1 @@
+"""Loads the terms that timing takes."""

@@ -1,0 +1,1 @@
+"""Commands: read input, call the library, show the answer."""

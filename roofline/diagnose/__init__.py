@@ -1,0 +1,1 @@
+"""Verdicts with evidence, topology and baselines."""

@@ -1,0 +1,1 @@
+"""Prices, costs, ownership, power and racks."""

@@ -1,0 +1,1 @@
+"""Facts about accelerators, links and measured records."""

@@ -1,0 +1,1 @@
+"""Measurements on torch: harness, sweeps, decoder, records."""

@@ -82,6 +82,7 @@ class Experts:
         n_identity: choices of the router that compute nothing (LongCat's zero experts); the
             ``n_active`` picks then fall on both kinds alike.
         expert_biases: further values per expert that are no matrix.
+        n_sources: data-parallel replicas whose tokens these experts serve (after sharding).
     """
 
     n_experts: int
@@ -90,6 +91,7 @@ class Experts:
     n_routed: int | None = None
     n_identity: int = 0
     expert_biases: int = 0
+    n_sources: int = 1
 
     @property
     def routed(self) -> int:

@@ -1,0 +1,1 @@
+"""Memory budgets, traffic, queueing and simulation."""

@@ -1,0 +1,1 @@
+"""Roofs, sharding, collectives and step times; terms come from outside."""

@@ -1,0 +1,1 @@
+"""Profiler traces to gaps and model parts."""

@@ -1,0 +1,1 @@
+"""Published rows and users' benchmark files against predictions."""

@@ -1,0 +1,1 @@
+"""FLOPs and bytes of operators, weights and caches; no hardware."""
