@@ -1,0 +1,1 @@
+"""Families: readers of model configs, one file per kind of architecture."""
