@@ -18,7 +18,6 @@ from roofline.errors import MissingDataError
 from roofline.hardware.accelerator import load_accelerator
 from roofline.hardware.measurement import Measurement, load_measurement
 from roofline.trace.events import KERNEL, Trace
-from roofline.trace.intervals import Ints
 from roofline.trace.kernels import PARTS, recognise
 from roofline.trace.operators import demand
 from roofline.trace.summary import DeviceSummary
