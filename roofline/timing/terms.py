@@ -51,6 +51,113 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class AttentionGrid:
+    """Measured times of decode attention over how many blocks share how many bytes.
+
+    A block is one KV head of one sequence, the unit that a kernel can give to a multiprocessor.
+
+    Args:
+        blocks: numbers of blocks measured, rising.
+        n_bytes: bytes of cache read, rising.
+        seconds: time of each [blocks][bytes].
+
+    Outside the grid the nearest number of blocks counts; past the largest read the rate stays,
+    below the smallest the time does.
+    """
+
+    blocks: tuple[float, ...]
+    n_bytes: tuple[float, ...]
+    seconds: tuple[tuple[float, ...], ...]
+
+    def at(self, blocks: Numeric, n_bytes: Numeric) -> Numeric:
+        """Time at any point, interpolated in logarithms.
+
+        >>> grid = AttentionGrid((8.0, 64.0), (1e6, 1e8), ((1e-5, 4e-5), (1e-5, 3e-5)))
+        >>> round(float(grid.at(8.0, 1e7)) * 1e6, 1), round(float(grid.at(64.0, 2e8)) * 1e6, 1)
+        (20.0, 60.0)
+        """
+        log_bytes = np.log(np.maximum(np.asarray(n_bytes, dtype=float), 1.0))
+        knots = np.log(np.array(self.n_bytes))
+        rows = [np.interp(log_bytes, knots, np.log(np.array(row))) for row in self.seconds]
+        beyond = np.maximum(log_bytes - knots[-1], 0.0)
+        axis = np.log(np.array(self.blocks))
+        place = np.clip(
+            np.log(np.maximum(np.asarray(blocks, dtype=float), 1e-9)), axis[0], axis[-1]
+        )
+        result: Numeric = rows[0] + np.zeros_like(place)
+        for lower in range(len(axis) - 1):
+            share = np.clip((place - axis[lower]) / (axis[lower + 1] - axis[lower]), 0.0, 1.0)
+            result = np.where(
+                place > axis[lower], rows[lower] + share * (rows[lower + 1] - rows[lower]), result
+            )
+        return np.exp(result + beyond)
+
+
+@dataclass(frozen=True)
+class AttentionTerms:
+    """What decode attention reaches.
+
+    Args:
+        curve: time by bytes and FLOPs, of the best kernel.
+        grid: measured times that replace the curve's memory side where there are some.
+        whole: curve of a kernel that no longer splits a sequence's cache over multiprocessors once
+            there are ``whole_from_blocks`` blocks (flash attention 2); None: it always splits.
+        whole_from_blocks: blocks from which ``whole`` counts.
+        by_head_dim: (head dim, rate) pairs: rate reached at other widths, relative to ``curve``'s.
+    """
+
+    curve: Curve
+    grid: AttentionGrid | None = None
+    whole: Curve | None = None
+    whole_from_blocks: float = float("inf")
+    by_head_dim: tuple[tuple[int, float], ...] = ()
+
+    def seconds(self, blocks: Numeric, n_bytes: Numeric, flop: Numeric, head_dim: int) -> Numeric:
+        """Time of one layer's attention over all sequences of a step."""
+        rate = 1.0
+        if self.by_head_dim:
+            widths = [float(width) for width, _ in self.by_head_dim]
+            rate = float(np.interp(head_dim, widths, [value for _, value in self.by_head_dim]))
+        scaled = np.asarray(n_bytes, dtype=float) / rate
+        split = self.curve.seconds(scaled, flop)
+        if self.grid is not None:
+            split = np.maximum(
+                self.grid.at(blocks, n_bytes), self.curve.start_s + flop / self.curve.flop_per_s
+            )
+        if self.whole is None:
+            return split
+        return np.where(
+            np.asarray(blocks) >= self.whole_from_blocks, self.whole.seconds(scaled, flop), split
+        )
+
+
+@dataclass(frozen=True)
+class PrefillAttentionTerms:
+    """What prefill attention reaches: t0 + FLOP / P + tail of the last, longest rows.
+
+    Args:
+        start_s: time to start.
+        flop_per_s: rate when the device is full.
+        row_s: time per token of context that the last blocks run alone.
+        by_head_dim: (head dim, rate) pairs, relative to ``flop_per_s``.
+    """
+
+    start_s: float
+    flop_per_s: float
+    row_s: float = 0.0
+    by_head_dim: tuple[tuple[int, float], ...] = ()
+
+    def seconds(self, flop: Numeric, longest_tokens: Numeric, head_dim: int) -> Numeric:
+        """Time of one layer's attention over all prompts of a step."""
+        rate = 1.0
+        if self.by_head_dim:
+            widths = [float(width) for width, _ in self.by_head_dim]
+            rate = float(np.interp(head_dim, widths, [value for _, value in self.by_head_dim]))
+        busy = np.asarray(flop, dtype=float) / (self.flop_per_s * rate)
+        return self.start_s + busy + self.row_s * np.asarray(longest_tokens, dtype=float)
+
+
+@dataclass(frozen=True)
 class SmallKernel:
     """A kernel between the matmuls of a layer: norm, rotary, copy, activation.
 
@@ -91,8 +198,8 @@ class DeviceTerms:
     matmul: Mapping[str, Curve]
     sustained: Mapping[str, float]
     experts: Mapping[str, Curve]
-    decode_attention: Curve
-    prefill_attention: Curve
+    decode_attention: AttentionTerms
+    prefill_attention: PrefillAttentionTerms
     small: Curve
     all_reduce: LinkTerms | None
     origin: str
