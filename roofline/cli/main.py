@@ -15,6 +15,7 @@ from roofline.errors import RooflineError
 
 VERBS = {
     "predict": "bounds, estimate, memory and fit of a model on an accelerator",
+    "fit": "where a model fits, how much of it, and why not elsewhere",
 }
 """Verb to what it answers; each lives in ``roofline.cli.<verb>`` and has ``register(app)``."""
 

@@ -18,6 +18,9 @@ from roofline.serving.pages import concurrency
 from roofline.serving.placement import Placement
 from roofline.timing.parallel import Parallel
 
+HOST_ACCELERATORS = 8
+"""Cards of one host, over which tensor parallelism runs without a scale-up link."""
+
 MOST = 2**40
 """Where a search ends: past it, memory is not what limits."""
 
@@ -129,7 +132,8 @@ def fewest_accelerators(
 
 def _plans(placement: Placement, most: int) -> Iterator[Parallel]:
     """Plans of one replica by their number of accelerators; of equal ones the least pipelining."""
-    domain = placement.accelerator.link.domain or 8  # without a link, the cards of one host
+    link = placement.accelerator.link
+    domain = link.domain if link.kind and link.domain else HOST_ACCELERATORS
     for n in range(1, most + 1):
         for pp in (p for p in range(1, n + 1) if n % p == 0):
             tp = n // pp

@@ -5,7 +5,8 @@
 Units    bytes on one accelerator, the one that holds most.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from roofline.serving.memory_rules import Part
 
@@ -57,3 +58,13 @@ class Memory:
     def pool_shortfall_bytes(self) -> float:
         """What is lacking before the first token of cache; 0: there is a pool."""
         return max(self.missing_bytes - self.kv_cache_bytes, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all fields and what follows from them, in bytes."""
+        return {
+            **asdict(self),
+            "parts": [asdict(part) for part in self.parts],
+            "fits": self.fits,
+            "free_bytes": self.free_bytes,
+            "needed_bytes": self.needed_bytes,
+        }

@@ -68,7 +68,7 @@ class MemoryRule:
             context at once.
         page_tokens: tokens of a KV page by default.
         rotary_table: whether a cosine and sine table for the whole context is held.
-        source: where this was read, as numbers of the module's list.
+        source: where this was read; the module's list has the addresses.
     """
 
     engine: str
@@ -108,27 +108,30 @@ SORT_BYTES = 37.7
 TRITON_BYTES = 13.99
 """Bytes per logit since 0.17: 1.334 × 10⁻⁵ GiB a vocabulary entry at 1,024 sequences [1]."""
 
+LLM_D = "llm-d-planner, vLLM memory results on H100 (2026)"
+FRAMEWORK = "a framework's usual share; peaks: Qwen, Speed Benchmark (2024-11)"
+
 _VLLM = (
     MemoryRule(
-        "vllm", "up to 0.2.5", "total", "[2]",
+        "vllm", "up to 0.2.5", "total", "vLLM pull request 2031 (2023-12)",
         fractions=((1, 0.9),), logits_bytes=SORT_BYTES, activation_base_bytes=0.1 * GIB,
         chunk_tokens=None, page_tokens=16, rotary_table=True,
     ),
     MemoryRule(
-        "vllm", "0.2.6 to 0.7", "total", "[2], [3]", since=(0, 2, 6),
+        "vllm", "0.2.6 to 0.7", "total", "vLLM start-up logs, 2024-11 to 2025-03", since=(0, 2, 6),
         fractions=((1, 0.9),), logits_bytes=SORT_BYTES, activation_base_bytes=0.1 * GIB,
         non_torch_bytes=((1, 0.35 * GIB),), graph_bytes=(0.5 * GIB, 0.5 * GIB),
         chunk_tokens=None, page_tokens=16, rotary_table=True,
     ),
     MemoryRule(
-        "vllm", "0.8 to 0.16", "total", "[1], [4]", since=(0, 8),
+        "vllm", "0.8 to 0.16", "total", LLM_D, since=(0, 8),
         fractions=((1, 0.9),), logits_bytes=SORT_BYTES, activation_base_bytes=0.146 * GIB,
         non_torch_bytes=((1, 0.13 * GIB), (2, 0.55 * GIB)),
         graph_bytes=(0.2 * GIB, 0.4 * GIB), sequences=(256, 1024), chunk_tokens=(2048, 8192),
         page_tokens=16, rotary_table=True,
     ),
     MemoryRule(
-        "vllm", "0.17", "total", "[1], [4]", since=(0, 17),
+        "vllm", "0.17", "total", LLM_D, since=(0, 17),
         fractions=((1, 0.9),), logits_bytes=TRITON_BYTES, activation_base_bytes=0.347 * GIB,
         activation_floor_bytes=0.75 * GIB,
         non_torch_bytes=((1, 0.13 * GIB), (2, 2.1 * GIB)),
@@ -136,7 +139,7 @@ _VLLM = (
         page_tokens=16, rotary_table=True,
     ),
     MemoryRule(
-        "vllm", "0.18 to 0.20", "total", "[1], [4]", since=(0, 18),
+        "vllm", "0.18 to 0.20", "total", LLM_D, since=(0, 18),
         fractions=((1, 0.9),), logits_bytes=TRITON_BYTES, activation_base_bytes=0.347 * GIB,
         activation_floor_bytes=0.75 * GIB,
         non_torch_bytes=((1, 0.25 * GIB), (2, 2.1 * GIB)),
@@ -144,7 +147,7 @@ _VLLM = (
         page_tokens=16, rotary_table=True,
     ),
     MemoryRule(
-        "vllm", "0.21 and later", "total", "[1], [4], [5]", since=(0, 21),
+        "vllm", "0.21 and later", "total", f"{LLM_D}; its start-up messages", since=(0, 21),
         fractions=((1, 0.92),), logits_bytes=TRITON_BYTES, activation_base_bytes=0.347 * GIB,
         activation_floor_bytes=0.75 * GIB,
         non_torch_bytes=((1, 0.25 * GIB), (2, 2.1 * GIB)),
@@ -155,25 +158,26 @@ _VLLM = (
 
 _OTHERS = (
     MemoryRule(
-        "sglang", "0.4 to 0.5", "available", "[6], [7]",
+        "sglang", "0.4 to 0.5", "available", "SGLang start-up logs (2025-10 to 2026-04)",
         fractions=((1, 0.88), (2, 0.87), (4, 0.85), (8, 0.81), (16, 0.79)),
         non_torch_bytes=((1, 0.76 * GIB), (4, 2.2 * GIB), (8, 2.5 * GIB)),
         chunk_tokens=(2048, 8192), rotary_table=True,
     ),
     MemoryRule(
-        "tensorrt-llm", "0.8 to 1.2", "free", "[8]",
+        "tensorrt-llm", "0.8 to 1.2", "free", "TensorRT-LLM documentation, Memory usage (2026)",
         fractions=((1, 0.9),), non_torch_bytes=((1, 0.5 * GIB), (2, 2.1 * GIB)),
         sequences=(2048, 2048), chunk_tokens=(8192, 8192), page_tokens=32,
     ),
     MemoryRule(
-        "llama.cpp", "since b2400 (2024-03)", "all", "[9]",
+        "llama.cpp", "since b2400 (2024-03)", "all", "llama.cpp start-up logs (2024)",
         non_torch_bytes=((1, 0.3 * GIB),), sequences=(1, 1), chunk_tokens=(512, 512),
     ),
     MemoryRule(
-        "transformers", "4.45 to 5", "all", "[10]",
+        "transformers", "4.45 to 5", "all", FRAMEWORK,
         non_torch_bytes=((1, 0.5 * GB),), chunk_tokens=None,
     ),
-    MemoryRule("gpt-fast", "2024", "all", "[10]", non_torch_bytes=((1, 0.5 * GB),),
+    MemoryRule(
+        "gpt-fast", "2024", "all", FRAMEWORK, non_torch_bytes=((1, 0.5 * GB),),
                chunk_tokens=None),
     MemoryRule("cuda-graph", "2026", "all", "measured: buffers beside weights and cache",
                non_torch_bytes=((1, 1.1 * GB),), chunk_tokens=None),
