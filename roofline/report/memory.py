@@ -67,14 +67,15 @@ def memory_figure(
         raise InputError("the figure of memory needs at least one deployment")
     from matplotlib.figure import Figure  # heavy: only when a figure is asked for
 
-    figure = Figure(figsize=(1.6 + 1.5 * len(memories), 4.8), layout="constrained")
+    figure = Figure(figsize=(3.6 + 1.2 * len(memories), 4.8), layout="constrained")
     axes = figure.subplots()
     names = list(memories)
     _draw_bars(axes, names, list(memories.values()))
     axes.set_xticks(range(len(names)), names, rotation=20, ha="right")
     axes.set_ylabel("GiB")
-    axes.set_title(title)
-    axes.margins(x=0.05)
+    axes.set_title(title, loc="left")
+    tallest = max(memory.usable_bytes + memory.missing_bytes for memory in memories.values())
+    axes.set_ylim(0, 1.1 * tallest / GIB)  # room for the words above the bars
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return figure
