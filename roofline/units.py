@@ -22,6 +22,8 @@ Numeric = float | NDArray[np.float64]
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
+KILO, MEGA, TERA = 10**3, 10**6, 10**12
+MILLION = 10**6
 SECONDS_PER_HOUR = 3600.0
 HOURS_PER_MONTH = 730.0
 """Hours in a month, 8,760 / 12: the cloud providers' convention."""
@@ -47,7 +49,11 @@ _SCALES: dict[str, dict[str, float]] = {
     "W": {f"{p}W": f for p, f in _DECIMAL.items()},
     "FLOP/B": {"FLOP/B": 1.0, "FLOP/byte": 1.0},
 }
-_TEXT = re.compile(r"([+-]?\d[\d,_ ]*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)\s*(\D*)")
+# "," and "_" part thousands; a decimal comma is refused, it would be read as ten times the value
+_TEXT = re.compile(
+    r"([+-]?(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+) *(\D*)"
+)
+_MAX_TEXT = 80
 
 
 def parse(text: Any, unit: str) -> float:
@@ -66,7 +72,10 @@ def parse(text: Any, unit: str) -> float:
     roofline.errors.InputError: '4800' has no unit; write a number and one of B/s, GB/s, TB/s, GiB/s
     """
     scales = _SCALES[unit]
-    match = _TEXT.fullmatch(str(text).strip())
+    written = str(text).strip() if isinstance(text, str | int | float) else ""
+    if len(written) > _MAX_TEXT:
+        raise InputError(f"{written[:40]!r}... is too long for a number with a unit")
+    match = _TEXT.fullmatch(written)
     if match is None or isinstance(text, bool):
         raise InputError(f"{text!r} is no number with a unit; write e.g. '1 {_example(unit)}'")
     number, given = float(re.sub(r"[,_ ]", "", match[1])), match[2].strip()

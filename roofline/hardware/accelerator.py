@@ -1,0 +1,177 @@
+"""Accelerators: find a spec by its id or its file, read it, and refuse what cannot be right.
+
+One YAML file is one exact variant. Keys are the attribute names, values the datasheet's own text
+with its unit, and every group of figures names its source. To describe your own, save this and
+pass the file's path wherever an accelerator is asked for, or put it into a folder that
+``ROOFLINE_SPEC_PATH`` names and use its id (``roofline specs check FILE`` says what is wrong)::
+
+    id: my-accelerator
+    name: My accelerator 96GB
+    vendor: ACME
+    kind: gpu
+    device_names: [ACME X1]
+    memory:
+      type: HBM3
+      marketed_bytes: 96 GB
+      usable_bytes: 95.1 GiB
+      bytes_per_s: 4 TB/s
+      source: ACME X1 datasheet, 2026-05, page 2
+    compute:
+      flop_per_s: {bf16: 500 TFLOP/s, fp16: 500 TFLOP/s, fp8: 1 PFLOP/s}
+      source: ACME X1 datasheet, 2026-05, page 3 (dense)
+    link:
+      kind: ACME fabric
+      bytes_per_s: 400 GB/s
+      domain: 8
+      source: ACME X1 datasheet, 2026-05, page 4 (per direction)
+    power:
+      tdp_w: 600 W
+      source: ACME X1 datasheet, 2026-05, page 4
+
+Limits   What is left out is unknown: the spec loads, and what needs the figure refuses.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from roofline.errors import SpecError, UnknownNameError, unknown_name
+from roofline.hardware.folders import data_folders
+from roofline.hardware.quantity import FROM_FILE
+from roofline.hardware.spec import Accelerator, Compute, Link, Memory, Pcie, Power
+from roofline.hardware.spec_errors import spec_error
+from roofline.hardware.yaml_file import read_yaml
+
+__all__ = [
+    "Accelerator",
+    "Compute",
+    "Link",
+    "Memory",
+    "Pcie",
+    "Power",
+    "accelerator_ids",
+    "load_accelerator",
+    "read_accelerator",
+]
+
+_SUFFIXES = (".yaml", ".yml")
+_VENDOR_WORDS = {
+    "nvidia", "amd", "intel", "tesla", "instinct", "geforce", "google", "aws", "huawei", "cloud",
+    "gpu",
+}  # fmt: skip
+
+
+def accelerator_ids() -> tuple[str, ...]:
+    """List the ids of all accelerators that can be loaded, sorted.
+
+    >>> "h200-sxm-141gb" in accelerator_ids()
+    True
+    """
+    return tuple(sorted(_spec_files()))
+
+
+def load_accelerator(accelerator: str | Path | Accelerator) -> Accelerator:
+    """Load an accelerator by its id, from a YAML file, or take it as it is.
+
+    Case does not matter, vendor words may be there, and a name that fits exactly one variant is
+    taken (``b200``, ``NVIDIA L40S``); one that fits several is refused with their ids.
+
+    Raises:
+        UnknownNameError: no such id, or a name that several variants share.
+        SpecError: the file does not load; the message has file, line and what to write.
+
+    >>> load_accelerator("t4").memory_bandwidth()
+    320000000000.0
+    >>> load_accelerator("h100")
+    Traceback (most recent call last):
+    ...
+    roofline.errors.UnknownNameError: 'h100' is several variants; write one of h100-nvl-94gb,
+    h100-pcie-80gb, h100-sxm5-80gb
+    """
+    if isinstance(accelerator, Accelerator):
+        return accelerator
+    if isinstance(accelerator, Path):
+        return read_accelerator(accelerator)
+    if not isinstance(accelerator, str):
+        raise UnknownNameError(
+            f"an accelerator is an id, a path to a YAML file or an Accelerator, "
+            f"not {type(accelerator).__name__}"
+        )
+    files = _spec_files()
+    key = accelerator.strip().lower()
+    if key in files:
+        return _load_by_id(key, files[key])
+    if key.endswith(_SUFFIXES) or "/" in accelerator or "\\" in accelerator:
+        return read_accelerator(Path(accelerator).expanduser())
+    found = _resolve(accelerator, files)
+    return _load_by_id(found, files[found])
+
+
+def read_accelerator(path: Path) -> Accelerator:
+    """Read one spec file.
+
+    Raises:
+        SpecError: the file does not load; the message has file, line and what to write.
+    """
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
+        raise SpecError(f"no spec file {str(path)[:200]!r}") from None
+    return _read_cached(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=512)
+def _read_cached(path: Path, mtime_ns: int, size: int) -> Accelerator:
+    del mtime_ns, size  # part of the key, so that a changed file is read again
+    document = read_yaml(path)
+    if not isinstance(document.value, dict):
+        raise SpecError(f"{path}:1: a spec is a mapping of fields (id: ..., memory: ...)")
+    try:
+        return Accelerator.model_validate(document.value, context=FROM_FILE)
+    except ValidationError as error:
+        raise spec_error(document, Accelerator, error) from None
+
+
+def _load_by_id(spec_id: str, path: Path) -> Accelerator:
+    accelerator = read_accelerator(path)
+    if accelerator.id != spec_id:
+        raise SpecError(f"{path}: holds id {accelerator.id!r}; id and file name must agree")
+    return accelerator
+
+
+def _spec_files() -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for folder in data_folders("gpu_specs"):
+        for path in folder.iterdir():
+            if path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file():
+                files.setdefault(path.stem.lower(), path)
+    return files
+
+
+def _resolve(given: str, files: dict[str, Path]) -> str:
+    """Find the one id that a looser name means, or say which ones it may mean."""
+    matches = [spec_id for spec_id in sorted(files) if _fits(given, spec_id)]
+    if len(matches) == 1:
+        return matches[0]
+    plain = " ".join(given.split()).casefold()
+    for spec_id in sorted(files):
+        accelerator = _load_by_id(spec_id, files[spec_id])
+        names = (accelerator.name, *accelerator.device_names)
+        vendored = [f"{accelerator.vendor} {name}" for name in names]
+        if plain and plain in {name.casefold() for name in (*names, *vendored)}:
+            return spec_id
+    if matches:
+        shown = given if len(given) <= 80 else given[:77] + "..."
+        raise UnknownNameError(f"{shown!r} is several variants; write one of {', '.join(matches)}")
+    raise unknown_name("accelerator", given, files)
+
+
+def _fits(given: str, spec_id: str) -> bool:
+    """Whether every word of a name is in an id, the chip's own word among them."""
+    words = set(re.findall(r"[a-z0-9]+", given.lower())) - _VENDOR_WORDS
+    parts = spec_id.split("-")
+    chip = next((part for part in parts if any(map(str.isdigit, part))), parts[0])
+    forms = set(parts) | {part.rstrip("0123456789") for part in parts if part.startswith("sxm")}
+    return chip in words and words <= forms
