@@ -4,12 +4,89 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from roofline.models.draft import Draft
+from roofline.models.families.compressed import read_deepseek_v4
 from roofline.models.families.facts import Facts
+from roofline.models.families.gemma import read_gemma3n, read_gemma4
+from roofline.models.families.hybrid import (
+    QWEN_NEXT,
+    read_bamba,
+    read_falcon_h1,
+    read_gated_delta,
+    read_granite_hybrid,
+    read_jamba,
+    read_kimi_linear,
+    read_lfm2,
+    read_mamba,
+    read_mamba2,
+    read_minimax,
+    read_nemotron_h,
+    read_olmo_hybrid,
+    read_recurrent_gemma,
+)
 from roofline.models.families.latent import DEEPSEEK, read_longcat
+from roofline.models.families.single import (
+    read_bigcode,
+    read_dbrx,
+    read_doge,
+    read_falcon,
+    read_gpt_neox_japanese,
+    read_hyperclovax,
+    read_jetmoe,
+    read_llama4,
+    read_mimo,
+    read_mllama,
+    read_mpt,
+    read_opt,
+    read_stablelm,
+)
 from roofline.models.fields import Fields
 
-READERS: dict[str, Callable[[Fields], Draft]] = {
+Reader = Callable[[Fields], Draft]
+LARA = replace(QWEN_NEXT, gate="", head_dim=128, shared_gate=False, tied=True)
+
+READERS: dict[str, Reader] = {
     "longcat_flash": read_longcat,
+    "deepseek_v4": read_deepseek_v4,
+    "gemma3n_text": read_gemma3n,
+    "gemma3n": read_gemma3n,
+    "gemma4_text": read_gemma4,
+    "gemma4_unified_text": read_gemma4,
+    "llama4_text": read_llama4,
+    "llama4": read_llama4,
+    "mimo_v2_flash": read_mimo,
+    "mimo_v2": read_mimo,
+    "jetmoe": read_jetmoe,
+    "falcon": read_falcon,
+    "gpt_bigcode": read_bigcode,
+    "mpt": read_mpt,
+    "dbrx": read_dbrx,
+    "opt": read_opt,
+    "hyperclovax": read_hyperclovax,
+    "stablelm": read_stablelm,
+    "doge": read_doge,
+    "gpt_neox_japanese": read_gpt_neox_japanese,
+    "mllama_text_model": read_mllama,
+    "qwen3_next": lambda fields: read_gated_delta(fields, "next"),
+    "qwen3_5_text": read_gated_delta,
+    "qwen3_5_moe_text": read_gated_delta,
+    "qwen3_5": read_gated_delta,
+    "qwen3_5_moe": read_gated_delta,
+    "lara_mini": lambda fields: read_gated_delta(fields, "split", LARA),
+    "olmo_hybrid": read_olmo_hybrid,
+    "jamba": read_jamba,
+    "bamba": read_bamba,
+    "falcon_h1": read_falcon_h1,
+    "granitemoehybrid": read_granite_hybrid,
+    "nemotron_h": read_nemotron_h,
+    "minimax": read_minimax,
+    "minimax_text_01": read_minimax,
+    "lfm2": read_lfm2,
+    "lfm2_moe": read_lfm2,
+    "recurrent_gemma": read_recurrent_gemma,
+    "kimi_linear": read_kimi_linear,
+    "mamba": read_mamba,
+    "falcon_mamba": read_mamba,
+    "mamba2": read_mamba2,
 }
 
 LATENT: dict[str, Facts] = {
