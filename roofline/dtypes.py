@@ -87,11 +87,20 @@ GGUF_TYPES = {
     name: Dtype(name, size * 8 / values) for name, (size, values) in _GGUF_BLOCKS.items()
 }
 
+# mixes of block types: the average over the blocks' matrices of a Llama-3 shape
+GGUF_MIXES = {
+    name: Dtype(name, bits)
+    for name, bits in {
+        "q3_k_s": 3.46, "q3_k_m": 3.85, "q3_k_l": 4.19, "q4_k_s": 4.54, "q4_k_m": 4.80,
+        "q5_k_s": 5.50, "q5_k_m": 5.65,
+    }.items()
+}  # fmt: skip
+
 DTYPES: dict[str, Dtype] = {
     dtype.name: dtype
     for dtype in (
         Dtype.FP32, Dtype.BF16, Dtype.FP16, Dtype.FP8, Dtype.FP8_BLOCK, Dtype.MXFP8, Dtype.INT8,
-        Dtype.INT4, Dtype.MXFP4, Dtype.NVFP4, Dtype.NF4, *GGUF_TYPES.values(),
+        Dtype.INT4, Dtype.MXFP4, Dtype.NVFP4, Dtype.NF4, *GGUF_TYPES.values(), *GGUF_MIXES.values(),
     )
 }  # fmt: skip
 

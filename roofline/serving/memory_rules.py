@@ -126,7 +126,7 @@ _VLLM = (
     MemoryRule(
         "vllm", "0.8 to 0.16", "total", LLM_D, since=(0, 8),
         fractions=((1, 0.9),), logits_bytes=SORT_BYTES, activation_base_bytes=0.146 * GIB,
-        non_torch_bytes=((1, 0.13 * GIB), (2, 0.55 * GIB)),
+        non_torch_bytes=((1, 0.13 * GIB), (2, 0.55 * GIB), (4, 2.1 * GIB)),
         graph_bytes=(0.2 * GIB, 0.4 * GIB), sequences=(256, 1024), chunk_tokens=(2048, 8192),
         page_tokens=16, rotary_table=True,
     ),
