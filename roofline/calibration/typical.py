@@ -5,9 +5,9 @@ from these carry a wider interval and say so.
 
 Units    Shares of the datasheet's dense peak or bandwidth; seconds.
 Limits   A class is a chip family; a board with a lower power limit sustains less.
-Sources  [1] measurements/published/peaks.csv: matmul, weight-stream, attention and all-reduce rates on
-             28 GPU labels (TensorRT-LLM and vLLM kernel tables, STREAM, mamf-finder; source in each
-             row). Shares are medians of the largest shapes of each class.
+Sources  [1] measurements/published/peaks.csv: matmul, weight-stream, attention and all-reduce rates
+             on 28 GPU labels (TensorRT-LLM and vLLM kernel tables, STREAM, mamf-finder; source in
+             each row). Shares are medians of the largest shapes of each class.
          [2] measurements/h200-sxm-141gb: kernel start, ridge softness, power-limited rate.
          [3] NVIDIA nccl, src/graph/tuning.cc (base latencies of ring and tree).
 """
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from roofline.hardware.accelerator import Accelerator
 from roofline.timing.collectives import LinkTerms
+from roofline.timing.roofs import peak_rates
 from roofline.timing.terms import AttentionTerms, Curve, DeviceTerms, PrefillAttentionTerms
 
 
@@ -45,7 +46,7 @@ class DeviceClass:
 CLASSES = (
     DeviceClass("Hopper", ("hopper",), 0.86, {"fp8": 0.73, "int8": 0.5, "other": 0.79}, 0.85, 0.5),
     DeviceClass(
-        "Blackwell data centre", ("gb100", "gb102", "b200", "b300", "gb200", "gb300", "blackwell gb1"),
+        "Blackwell data centre", ("gb100", "gb102", "b200", "b300", "gb200", "gb300", "gb1"),
         0.82, {"fp8": 0.7, "fp4": 0.55, "other": 0.75}, 0.9, 0.4,
     ),
     DeviceClass(
@@ -107,9 +108,9 @@ def typical_terms(accelerator: Accelerator) -> DeviceTerms:
             peak * family.compute.get(kind, family.compute["other"]),
             RIDGE_SOFTNESS,
         )
-        for kind, peak in accelerator.compute.flop_per_s.items()
+        for kind, peak in peak_rates(accelerator).items()
     }
-    rates = accelerator.compute.flop_per_s
+    rates = peak_rates(accelerator)
     sixteen = max((rates[kind] for kind in ("bf16", "fp16", "fp32") if kind in rates), default=1e12)
     attention = Curve(
         DECODE_ATTENTION_START_S, bandwidth, sixteen * family.attention, RIDGE_SOFTNESS

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roofline.dtypes import COMPUTE_TYPES, SIXTEEN_BIT, Dtype
-from roofline.errors import UnsupportedError
+from roofline.errors import MissingDataError, UnsupportedError
 from roofline.hardware.accelerator import Accelerator
 from roofline.units import Numeric, show
 
@@ -56,7 +56,17 @@ def datasheet_roofs(accelerator: Accelerator) -> Roofs:
     Raises:
         MissingDataError: the spec has no memory bandwidth.
     """
-    return Roofs(dict(accelerator.compute.flop_per_s), accelerator.memory_bandwidth(), "datasheet")
+    return Roofs(peak_rates(accelerator), accelerator.memory_bandwidth(), "datasheet")
+
+
+def peak_rates(accelerator: Accelerator) -> dict[str, float]:
+    """List the dense peaks of a device by compute type, FLOP/s.
+
+    >>> from roofline.hardware.accelerator import load_accelerator
+    >>> peak_rates(load_accelerator("t4"))["fp16"]
+    65000000000000.0
+    """
+    return {kind: accelerator.peak_flop_per_s(kind) for kind in accelerator.compute_types}
 
 
 def compute_type(storage: Dtype, accelerator: Accelerator, *, asked: str | None = None) -> str:
@@ -70,7 +80,7 @@ def compute_type(storage: Dtype, accelerator: Accelerator, *, asked: str | None 
     Raises:
         UnsupportedError: the device has none of the types; the message has what it has instead.
     """
-    rates = accelerator.compute.flop_per_s
+    rates = peak_rates(accelerator)
     if asked is not None:
         if asked not in COMPUTE_TYPES:
             raise UnsupportedError(
@@ -79,6 +89,10 @@ def compute_type(storage: Dtype, accelerator: Accelerator, *, asked: str | None 
         accelerator.peak_flop_per_s(asked)
         return asked
     admitted = [kind for kind in storage.compute if rates.get(kind)]
+    if not rates:
+        raise MissingDataError(
+            f"{accelerator.id} has no sourced peak; give a spec file that has one"
+        )
     if not admitted:
         wanted = " or ".join(storage.compute)
         has = ", ".join(kind for kind in COMPUTE_TYPES if rates.get(kind))

@@ -39,12 +39,15 @@ class Demand:
         memory_bytes: bytes that must move.
         link_bytes: bytes that a rank must send over the tensor-parallel link.
         stage_bytes: bytes that pass from a pipeline stage to the next, over all boundaries.
+        further_expert_bytes: bytes of experts that even routing is expected to touch beyond those
+            that a step cannot avoid.
     """
 
     flop: Mapping[str, Numeric]
     memory_bytes: Numeric
     link_bytes: Numeric
     stage_bytes: Numeric
+    further_expert_bytes: Numeric = 0.0
 
     def seconds(
         self, roofs: Roofs, link_bytes_per_s: float | None, stage_bytes_per_s: float | None
@@ -98,14 +101,16 @@ def demand(
     """
     flop: dict[str, Numeric] = {}
     memory: Numeric = 0.0
+    idle: Numeric = 0.0
     for operator, kind in zip(operators, compute_types, strict=True):
         if np.any(np.asarray(operator.flop) > 0):
             flop[kind] = flop.get(kind, 0.0) + operator.flop
         memory = memory + operator.least_bytes
+        idle = idle + (operator.weight_bytes - operator.least_weight_bytes)
     message = step.rows * arch.hidden_size * ACTIVATION_BYTES
     reduced = least_all_reduce_volume(message, parallel.tp) * all_reduces_per_step(arch)
     passed = message * (parallel.pp - 1)
-    return Demand(flop, memory, reduced, passed)
+    return Demand(flop, memory, reduced, passed, idle)
 
 
 def all_reduces_per_layer(group: LayerGroup) -> int:
@@ -138,11 +143,14 @@ class Bound:
         seconds: the bound.
         by_resource: time that each resource needs alone; the largest is the bound.
         demand: what the times were made from.
+        with_expected_experts_s: the same, with the experts that even routing is expected to touch
+            in place of the fewest; no bound where there are experts.
     """
 
     seconds: Numeric
     by_resource: Mapping[str, Numeric]
     demand: Demand
+    with_expected_experts_s: Numeric = 0.0
 
     @property
     def limited_by(self) -> str:
@@ -182,4 +190,5 @@ def step_bound(
     longest: Numeric = 0.0
     for time_s in times.values():
         longest = np.maximum(longest, time_s)
-    return Bound(longest, times, asked)
+    read_s = (asked.memory_bytes + asked.further_expert_bytes) / roofs.bytes_per_s
+    return Bound(longest, times, asked, np.maximum(longest, read_s))

@@ -1,0 +1,421 @@
+"""predict: what a model can and will do on an accelerator, from names to numbers.
+
+A static batch: all prompts prefill together, TTFT is that step, and
+
+    TPOT = mean decode step over the output        total = TTFT + (output − 1) · TPOT
+    output tokens per second = batch · output / total   (× dp replicas, × pp stages in flight)
+
+Units    Base units; every time is a bound (a number) or an estimate (an interval).
+Limits   Queueing and mixed steps are ``plan``'s.
+Sources  ``timing.steps`` (bound), ``timing.estimate`` (estimate), ``serving.budget`` (memory).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from roofline.api.step_time import StepTime, step_time
+from roofline.dtypes import Dtype
+from roofline.economics.cost import gpu_hours_per_million_tokens, usd_per_million_tokens
+from roofline.errors import InputError
+from roofline.hardware.accelerator import Accelerator, load_accelerator
+from roofline.hardware.measurement import Measurement
+from roofline.models.architecture import Architecture
+from roofline.models.config import load_model
+from roofline.serving.budget import memory_budget
+from roofline.serving.deployment import Deployment, deploy
+from roofline.serving.engines import Engine
+from roofline.serving.inverse import max_batch, max_context_tokens
+from roofline.serving.memory import Memory
+from roofline.serving.placement import Placement
+from roofline.serving.turning_points import TurningPoints, turning_points
+from roofline.timing.interval import Interval
+from roofline.timing.parallel import Parallel
+from roofline.timing.roofs import ridge_words
+from roofline.work.kv_cache import bytes_per_token, cache_bytes, state_bytes
+from roofline.work.operators import Step
+from roofline.work.weights import stored_bytes
+
+if TYPE_CHECKING:
+    import pandas
+
+DEFAULT_PROMPT_TOKENS = 2048
+DEFAULT_OUTPUT_TOKENS = 256
+LARGEST_COUNT = 2**31
+OUTPUT_POINTS = 65
+"""Contexts over which a decode step is averaged when the output is longer than this."""
+
+
+@dataclass(frozen=True)
+class BoundTimes:
+    """Bounds of a whole request.
+
+    Args:
+        ttft_s: least time to the first token.
+        tpot_s: least mean time per further token; None for one output token.
+        total_s: least time from first to last.
+        output_tokens_per_s: most tokens per second, of all replicas.
+    """
+
+    ttft_s: float
+    tpot_s: float | None
+    total_s: float
+    output_tokens_per_s: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What tokens cost at this batch, at full load.
+
+    Args:
+        gpu_hours_per_million_output_tokens: accelerator-hours, low to high.
+        usd_per_hour: price of one accelerator that was given; None: no price, no money.
+        usd_per_million_output_tokens: low to high; None without a price.
+    """
+
+    gpu_hours_per_million_output_tokens: Interval
+    usd_per_hour: float | None
+    usd_per_million_output_tokens: Interval | None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model can and will do on an accelerator.
+
+    Args:
+        deployment: model, accelerators, formats, engine and terms.
+        prompt_tokens, output_tokens, batch: the request; batch is per data-parallel replica.
+        prefill, decode: the two steps; decode at mid-output context.
+        bound: bounds of the whole request.
+        ttft_s, tpot_s, total_s, output_tokens_per_s: estimates of it.
+        memory: of one accelerator, the one that holds most.
+        cost: per million output tokens.
+        assumptions: every default and inference that was made, in words.
+    """
+
+    deployment: Deployment
+    prompt_tokens: int
+    output_tokens: int
+    batch: int
+    prefill: StepTime
+    decode: StepTime
+    bound: BoundTimes
+    ttft_s: Interval
+    tpot_s: Interval | None
+    total_s: Interval
+    output_tokens_per_s: Interval
+    memory: Memory
+    cost: Cost
+    assumptions: tuple[str, ...]
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.deployment.arch.name
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The accelerator."""
+        return self.deployment.accelerator
+
+    @property
+    def parallel(self) -> Parallel:
+        """The plan."""
+        return self.deployment.parallel
+
+    @property
+    def weights_bytes(self) -> float:
+        """Bytes of the whole model's weights as stored."""
+        return stored_bytes(self.deployment.arch, self.deployment.formats.weights)
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """Bytes that one more token of one sequence adds, as long as no window is full."""
+        return bytes_per_token(self.deployment.arch, self.deployment.formats.kv)
+
+    @property
+    def kv_cache_bytes(self) -> float:
+        """Bytes of cache and state that the batch holds at its end, over a whole replica."""
+        arch, kv = self.deployment.arch, self.deployment.formats.kv
+        tokens = float(self.prompt_tokens + self.output_tokens)
+        return self.batch * (float(cache_bytes(arch, tokens, kv)) + state_bytes(arch))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the batch fits with prompt and output in the cache."""
+        return self.memory.fits
+
+    @cached_property
+    def placement(self) -> Placement:
+        """What is placed where, for questions about memory."""
+        return _placement(self.deployment)
+
+    @cached_property
+    def max_batch(self) -> int | None:
+        """Most sequences per replica that fit at prompt + output; None: memory is no limit."""
+        tokens = self.prompt_tokens + self.output_tokens
+        return max_batch(self.placement, tokens, self.prompt_tokens)
+
+    @cached_property
+    def max_context_tokens(self) -> int | None:
+        """Longest context that fits at this batch; None: memory does not limit it."""
+        return max_context_tokens(self.placement, self.batch, self.output_tokens)
+
+    @property
+    def ridge_flop_per_byte(self) -> float:
+        """Ridge point of the blocks' compute type on the datasheet's roofs."""
+        return self.deployment.roofs.ridge_flop_per_byte(self.deployment.compute_used)
+
+    @property
+    def ridge(self) -> str:
+        """The ridge point in words, with compute type and roofs named."""
+        return ridge_words(self.deployment.roofs, self.deployment.compute_used)
+
+    @cached_property
+    def turning_points(self) -> TurningPoints:
+        """Batch, prompt and context at which a step changes the side of the roofline."""
+        return turning_points(self.deployment, self.prompt_tokens + self.output_tokens / 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in base units, with units in the keys."""
+        d = self.deployment
+        return {
+            "model": d.arch.name,
+            "accelerator": d.accelerator.id,
+            "accelerators": d.parallel.accelerators,
+            "engine": d.engine.name,
+            "compute_type": d.compute_used,
+            "weights_format": d.weights_dtype.name,
+            "kv_format": d.formats.kv.name,
+            "parameters": d.arch.parameters,
+            "active_parameters": d.arch.active_parameters,
+            "weights_bytes": self.weights_bytes,
+            "kv_bytes_per_token": self.kv_bytes_per_token,
+            "kv_cache_bytes": self.kv_cache_bytes,
+            "ridge_flop_per_byte": self.ridge_flop_per_byte,
+            "fits": self.fits,
+            "max_batch": self.max_batch,
+            "max_context_tokens": self.max_context_tokens,
+            "memory": self.memory.to_dict(),
+            "bound": {
+                "ttft_s": self.bound.ttft_s,
+                "tpot_s": self.bound.tpot_s,
+                "total_s": self.bound.total_s,
+                "output_tokens_per_s": self.bound.output_tokens_per_s,
+            },
+            "estimate": {
+                "ttft_s": self.ttft_s.to_dict(),
+                "tpot_s": None if self.tpot_s is None else self.tpot_s.to_dict(),
+                "total_s": self.total_s.to_dict(),
+                "output_tokens_per_s": self.output_tokens_per_s.to_dict(),
+                "measured_machine": d.terms.measured,
+            },
+            "prefill": self.prefill.to_dict(),
+            "decode": self.decode.to_dict(),
+            "turning_points": {
+                "decode_batch": self.turning_points.decode_batch,
+                "prefill_tokens": self.turning_points.prefill_tokens,
+                "context_cache_equals_weights_tokens": (
+                    self.turning_points.context_cache_equals_weights
+                ),
+            },
+            "cost": {
+                "gpu_hours_per_million_output_tokens": (
+                    self.cost.gpu_hours_per_million_output_tokens.to_dict()
+                ),
+                "usd_per_hour": self.cost.usd_per_hour,
+                "usd_per_million_output_tokens": (
+                    None
+                    if self.cost.usd_per_million_output_tokens is None
+                    else self.cost.usd_per_million_output_tokens.to_dict()
+                ),
+            },
+        }
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Operators of both steps as a table, a row each."""
+        import pandas
+
+        rows = [
+            {"step": name, **vars(row)}
+            for name, step in (("prefill", self.prefill), ("decode", self.decode))
+            for row in step.operators
+        ]
+        return pandas.DataFrame(rows)
+
+
+def predict(
+    model: str | Path | dict[str, Any] | Architecture,
+    accelerator: str | Path | Accelerator,
+    *,
+    prompt_tokens: int | None = None,
+    output_tokens: int | None = None,
+    batch: int = 1,
+    parallel: Parallel | None = None,
+    weights: str | Dtype | None = None,
+    kv: str | Dtype | None = None,
+    engine: str | Engine = "ideal",
+    machine: str | Path | Measurement | None = None,
+    compute: str | None = None,
+    network: str | None = None,
+    usd_per_hour: float | None = None,
+) -> Prediction:
+    """Predict bounds, estimates, memory and cost of a static batch.
+
+    Args:
+        model: catalogue name, path to config.json or its folder, dict, or Architecture.
+        accelerator: spec id, path to a YAML file, or Accelerator.
+        prompt_tokens, output_tokens: of each sequence; 2,048 and 256 when left out, and said so.
+        batch: sequences per data-parallel replica.
+        parallel: plan over several accelerators.
+        weights, kv: storage formats; the checkpoint's own when left out.
+        engine: name or ``Engine``; "ideal" assumes none.
+        machine: measured record whose roofs replace the datasheet's in estimates.
+        compute: compute type of the blocks' matmuls; the fastest that the format admits.
+        network: link between nodes.
+        usd_per_hour: price of one accelerator, for ``cost``.
+
+    Raises:
+        RooflineError: an unknown name, a value that cannot be, a type that the device lacks.
+
+    >>> from roofline.models.architecture import LLAMA_3_8B
+    >>> p = predict(LLAMA_3_8B, "h200-sxm-141gb", prompt_tokens=2048, output_tokens=256, batch=32)
+    >>> round(p.decode.bound_s * 1e3, 2), p.decode.limited_by, p.fits
+    (5.03, 'memory', True)
+    """
+    words: list[str] = []
+    if prompt_tokens is None:
+        prompt_tokens = DEFAULT_PROMPT_TOKENS
+        words.append(f"prompt of {prompt_tokens:,} tokens: the default")
+    if output_tokens is None:
+        output_tokens = DEFAULT_OUTPUT_TOKENS
+        words.append(f"output of {output_tokens:,} tokens: the default")
+    _check_count("prompt_tokens", prompt_tokens)
+    _check_count("output_tokens", output_tokens)
+    _check_count("batch", batch)
+    if usd_per_hour is not None and not 0 < usd_per_hour < float("inf"):
+        raise InputError(f"usd_per_hour must be above 0, got {usd_per_hour}")
+    deployment = deploy(
+        load_model(model),
+        load_accelerator(accelerator),
+        parallel=parallel,
+        weights=weights,
+        kv=kv,
+        engine=engine,
+        machine=machine,
+        compute=compute,
+        network=network,
+    )
+    words += deployment.assumptions
+    longest = deployment.arch.max_context_tokens
+    if longest is not None and prompt_tokens + output_tokens > longest:
+        words.append(
+            f"prompt and output are {prompt_tokens + output_tokens:,} tokens, "
+            f"the model was made for {longest:,}"
+        )
+    return _predict(deployment, prompt_tokens, output_tokens, batch, usd_per_hour, words)
+
+
+def _predict(
+    deployment: Deployment,
+    prompt_tokens: int,
+    output_tokens: int,
+    batch: int,
+    usd_per_hour: float | None,
+    words: list[str],
+) -> Prediction:
+    prefill = step_time(
+        deployment,
+        Step(prefill_sequences=float(batch), prefill_tokens=float(prompt_tokens)),
+        long_phase=True,
+    )
+    middle = prompt_tokens + output_tokens / 2
+    decode = step_time(
+        deployment, Step(decode_sequences=float(batch), context_tokens=middle), long_phase=False
+    )
+    bound_tpot, tpot = _mean_decode(deployment, prompt_tokens, output_tokens, batch)
+    ttft = prefill.estimate_s
+    steps = output_tokens - 1
+    total = ttft if tpot is None else ttft.shifted(tpot.scaled(steps))
+    bound_total = prefill.bound_s + steps * (bound_tpot or 0.0)
+    parallel = deployment.parallel
+    in_flight = float(batch * output_tokens * parallel.dp * parallel.pp)
+    rate = total.inverted(in_flight)
+    memory = memory_budget(
+        deployment.arch,
+        deployment.accelerator,
+        parallel,
+        deployment.formats.weights,
+        deployment.formats.kv,
+        deployment.engine,
+        batch=batch,
+        context_tokens=prompt_tokens + output_tokens,
+        prompt_tokens=prompt_tokens,
+    )
+    assumptions = tuple(dict.fromkeys((*words, *memory.assumptions, f"memory: {memory.rule}")))
+    return Prediction(
+        deployment=deployment,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        batch=batch,
+        prefill=prefill,
+        decode=decode,
+        bound=BoundTimes(prefill.bound_s, bound_tpot, bound_total, in_flight / bound_total),
+        ttft_s=ttft,
+        tpot_s=tpot,
+        total_s=total,
+        output_tokens_per_s=rate,
+        memory=memory,
+        cost=_cost(rate, parallel.accelerators, usd_per_hour),
+        assumptions=assumptions,
+    )
+
+
+def _mean_decode(
+    deployment: Deployment, prompt_tokens: int, output_tokens: int, batch: int
+) -> tuple[float | None, Interval | None]:
+    """Average a decode step over the contexts of an output; None for one output token."""
+    if output_tokens == 1:
+        return None, None
+    first, last = prompt_tokens + 1, prompt_tokens + output_tokens - 1
+    points = min(output_tokens - 1, OUTPUT_POINTS)
+    contexts = np.linspace(first, last, points)
+    step = Step(decode_sequences=float(batch), context_tokens=contexts)
+    bound = np.mean(np.broadcast_to(deployment.bound(step).seconds, contexts.shape))
+    estimate = deployment.decode_s(float(batch), contexts)
+    return float(bound), Interval(*(float(np.mean(end)) for end in _ends(estimate)))
+
+
+def _ends(interval: Interval) -> tuple[Any, Any, Any]:
+    return interval.low, interval.mid, interval.high
+
+
+def _cost(rate: Interval, accelerators: int, usd_per_hour: float | None) -> Cost:
+    # few tokens per second cost most: low and high change places
+    ends = (rate.high, rate.mid, rate.low)
+    hours = Interval(*(float(gpu_hours_per_million_tokens(accelerators, end)) for end in ends))
+    if usd_per_hour is None:
+        return Cost(hours, None, None)
+    usd = [float(usd_per_million_tokens(usd_per_hour * accelerators, end)) for end in ends]
+    return Cost(hours, usd_per_hour, Interval(*usd))
+
+
+def _placement(deployment: Deployment) -> Placement:
+    return Placement(
+        deployment.arch,
+        deployment.accelerator,
+        deployment.parallel,
+        deployment.formats.weights,
+        deployment.formats.kv,
+        deployment.engine,
+    )
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if not 1 <= value <= LARGEST_COUNT:
+        raise InputError(f"{name} must be from 1 to {LARGEST_COUNT:,}, got {value}")

@@ -1,0 +1,78 @@
+"""Terms of engines: fitted numbers over stated defaults.
+
+    engine        small kernels   launched as
+    ideal         none            nothing costs anything to launch
+    cuda-graph    decoder         one graph a step
+    gpt-fast      compiled        one graph a step
+    vllm, sglang, tensorrt-llm    fused, graphs for decode
+    llama.cpp     fused           graphs on CUDA
+    transformers  eager           kernel by kernel, the host waits for Python
+
+Units    seconds.
+Limits   Defaults stand until published rows of the engine replace them; they are first guesses of
+         the right order and make a wide interval.
+Sources  [1] measurements/calibration/engines.json: fitted on measurements/published.
+         [2] measurements/h200-sxm-141gb/*-transformers-eager.json: 77 ms and 924 kernels a step.
+"""
+
+from dataclasses import replace
+
+from roofline.calibration.kernels import KERNEL_SETS
+from roofline.calibration.store import EngineFit, calibration_path, read_calibration
+from roofline.timing.terms import EngineTerms, Spread
+
+UNMEASURED = Spread(0.6, 2.0, 0, "no rows of this engine: a guess that is wide on purpose")
+IDEAL_SPREAD = Spread(1.0, 1.0, 0, "no engine assumed: no coverage claimed")
+
+_DEFAULTS = {
+    "ideal": EngineTerms("ideal", spread_decode=IDEAL_SPREAD, spread_prefill=IDEAL_SPREAD),
+    "plain": EngineTerms("plain", spread_decode=IDEAL_SPREAD, spread_prefill=IDEAL_SPREAD),
+    "cuda-graph": EngineTerms("cuda-graph", KERNEL_SETS["decoder"], kernels_per_step=6),
+    "gpt-fast": EngineTerms("gpt-fast", KERNEL_SETS["compiled"], 8, step_s=2e-4),
+    "vllm": EngineTerms(
+        "vllm", KERNEL_SETS["fused"], 12, step_s=1.0e-3, sequence_s=8e-6, prefill_step_s=8e-3
+    ),
+    "sglang": EngineTerms(
+        "sglang", KERNEL_SETS["fused"], 12, step_s=6e-4, sequence_s=6e-6, prefill_step_s=8e-3
+    ),
+    "tensorrt-llm": EngineTerms(
+        "tensorrt-llm", KERNEL_SETS["fused"], 12, step_s=5e-4, sequence_s=5e-6, prefill_step_s=8e-3
+    ),
+    "llama.cpp": EngineTerms("llama.cpp", KERNEL_SETS["fused"], 10, step_s=3e-4),
+    "transformers": EngineTerms(
+        "transformers", KERNEL_SETS["eager"], 20, step_s=1e-3, eager_kernel_s=2.5e-5
+    ),
+}  # fmt: skip
+
+
+def engine_terms(name: str, *, weights_bits: float = 16.0) -> EngineTerms:
+    """Give the terms of an engine, fitted where published rows allowed.
+
+    Args:
+        name: engine.
+        weights_bits: bits of the blocks' weights; the minimal decoder casts its inputs below 16.
+
+    >>> engine_terms("ideal").step_s
+    0.0
+    """
+    terms = _DEFAULTS[name]
+    if name == "cuda-graph" and weights_bits < 16:
+        terms = replace(terms, small_kernels=KERNEL_SETS["decoder fp8"])
+    path = calibration_path("engines")
+    if path is not None:
+        fit = read_calibration(path).engines.get(name)
+        if fit is not None:
+            terms = apply_fit(terms, fit, "")
+    return terms
+
+
+def apply_fit(terms: EngineTerms, fit: EngineFit, device_class: str) -> EngineTerms:
+    """Put fitted numbers and the spreads of a device class over an engine's terms."""
+    decode = fit.spreads.get(f"decode:{device_class}", fit.spreads.get("decode"))
+    prefill = fit.spreads.get(f"prefill:{device_class}", fit.spreads.get("prefill"))
+    return replace(
+        terms,
+        **{name: float(value) for name, value in fit.numbers.items()},  # type: ignore[arg-type]
+        spread_decode=decode or terms.spread_decode,
+        spread_prefill=prefill or terms.spread_prefill,
+    )

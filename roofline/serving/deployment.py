@@ -1,0 +1,262 @@
+"""Deployment: a model on accelerators under an engine, ready to be timed.
+
+Resolves names once (formats, engine, terms, links) and then times any step, by the same functions
+for one number and for arrays: predict, sweep, plan and the simulation all stand on it.
+
+Units    seconds, bytes, FLOP of the fullest rank.
+Limits   One data-parallel replica; replicas only multiply throughput.
+Sources  Definitions of bound and estimate: ``timing.steps`` and ``timing.estimate``.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from roofline.calibration.lookup import Terms, find_terms
+from roofline.dtypes import Dtype, find_dtype
+from roofline.errors import InputError
+from roofline.hardware.accelerator import Accelerator
+from roofline.hardware.measurement import Measurement
+from roofline.models.architecture import Architecture
+from roofline.serving.engines import Engine, find_engine
+from roofline.timing.estimate import StepEstimate, estimate_step
+from roofline.timing.interval import Interval, around
+from roofline.timing.parallel import Parallel, check_divisible, shard
+from roofline.timing.roofs import Roofs, compute_type, datasheet_roofs
+from roofline.timing.steps import Bound, operator_compute, step_bound
+from roofline.units import Numeric, show
+from roofline.work.operators import Formats, Operator, Step, step_operators
+from roofline.work.weights import chosen_format, own_format
+
+WHOLE_MODEL_FORMATS = ("fp32", "bf16", "fp16")
+"""Formats that, asked for, are the model's own type too: embeddings and norms with the rest."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A model on accelerators under an engine.
+
+    Args:
+        arch: the whole model.
+        accelerator: each of the accelerators.
+        parallel: the plan.
+        formats: storage of weights and cache.
+        engine: what runs it.
+        terms: what an estimate takes.
+        link_bytes_per_s: rate of the tensor-parallel link per direction; None: one rank.
+        link_name: what that link is.
+        compute: compute type of the blocks' matmuls that was asked for; None: the fastest.
+        assumptions: defaults and inferences made on the way, in words.
+    """
+
+    arch: Architecture
+    accelerator: Accelerator
+    parallel: Parallel
+    formats: Formats
+    engine: Engine
+    terms: Terms
+    link_bytes_per_s: float | None
+    link_name: str
+    compute: str | None
+    assumptions: tuple[str, ...]
+
+    @cached_property
+    def rank(self) -> Architecture:
+        """One rank's share of the model, all layers."""
+        return shard(self.arch, self.parallel)
+
+    @cached_property
+    def roofs(self) -> Roofs:
+        """Datasheet roofs, which bounds use."""
+        return datasheet_roofs(self.accelerator)
+
+    @property
+    def weights_dtype(self) -> Dtype:
+        """Format of the blocks' matrices."""
+        return self.formats.weights or own_format(self.arch)
+
+    @property
+    def compute_used(self) -> str:
+        """Compute type of the blocks' matmuls."""
+        return compute_type(self.weights_dtype, self.accelerator, asked=self.compute)
+
+    def operators(self, step: Step) -> tuple[list[Operator], list[str]]:
+        """Operators of one rank in a step, and the compute type of each."""
+        operators = step_operators(self.rank, step, self.formats)
+        return operators, operator_compute(operators, self.accelerator, self.compute)
+
+    def bound(self, step: Step) -> Bound:
+        """The least time of a step."""
+        return step_bound(
+            self.rank,
+            step,
+            self.formats,
+            self.accelerator,
+            self.roofs,
+            parallel=self.parallel,
+            link_bytes_per_s=self.link_bytes_per_s,
+            stage_bytes_per_s=self.link_bytes_per_s,
+            compute=self.compute,
+        )
+
+    def middle(self, step: Step, *, long_phase: bool) -> StepEstimate:
+        """The middle of a step's estimate, part by part."""
+        operators, kinds = self.operators(step)
+        return estimate_step(
+            self.rank,
+            operators,
+            kinds,
+            step,
+            device=self.terms.device,
+            engine=self.terms.engine,
+            parallel=self.parallel,
+            long_phase=long_phase,
+        )
+
+    def decode_s(self, batch: Numeric, context_tokens: Numeric) -> Interval:
+        """Estimate of a decode step of ``batch`` sequences at a context."""
+        step = Step(decode_sequences=batch, context_tokens=context_tokens)
+        return self._interval(step, long_phase=False)
+
+    def prefill_s(
+        self, sequences: Numeric, prompt_tokens: Numeric, cached_tokens: Numeric = 0.0
+    ) -> Interval:
+        """Estimate of a step that prefills prompts."""
+        step = Step(
+            prefill_sequences=sequences, prefill_tokens=prompt_tokens, cached_tokens=cached_tokens
+        )
+        return self._interval(step, long_phase=True)
+
+    def mixed_s(self, step: Step) -> Numeric:
+        """Middle estimate of any mixture of decode and prefill."""
+        long_phase = bool(np.any(np.asarray(step.prefill_sequences) > 0))
+        return self.middle(step, long_phase=long_phase).seconds
+
+    def _interval(self, step: Step, *, long_phase: bool) -> Interval:
+        engine = self.terms.engine
+        spread = engine.spread_prefill if long_phase else engine.spread_decode
+        middle = self.middle(step, long_phase=long_phase).seconds
+        return around(middle, spread, self.bound(step).seconds)
+
+
+def deploy(
+    arch: Architecture,
+    accelerator: Accelerator,
+    *,
+    parallel: Parallel | None = None,
+    weights: str | Dtype | None = None,
+    kv: str | Dtype | None = None,
+    engine: str | Engine = "ideal",
+    machine: str | Path | Measurement | None = None,
+    compute: str | None = None,
+    network: str | None = None,
+) -> Deployment:
+    """Resolve names into a deployment.
+
+    Args:
+        arch, accelerator: the model and the device.
+        parallel: the plan; None: one accelerator.
+        weights: storage format of the blocks' matrices; None: the checkpoint's own.
+        kv: format of the cache; None: what the checkpoint asks for, or the model's own type.
+        engine: name or settings.
+        machine: a measured record that replaces the datasheet's roofs in estimates.
+        compute: compute type of the blocks' matmuls; None: the fastest that the format admits.
+        network: link between nodes, by its name in gpu_specs/links.
+
+    Raises:
+        RooflineError: an unknown name, a plan that does not divide, a type the device lacks.
+
+    >>> from roofline.hardware.accelerator import load_accelerator
+    >>> from roofline.models.architecture import LLAMA_3_8B
+    >>> deployment = deploy(LLAMA_3_8B, load_accelerator("h200-sxm-141gb"))
+    >>> round(float(deployment.bound(Step(1.0, 2176.0)).seconds) * 1e3, 2)
+    3.19
+    """
+    plan = parallel or Parallel()
+    check_divisible(arch, plan)
+    words = list(arch.assumptions)
+    asked = None if weights is None else find_dtype(weights)
+    if asked is not None and asked.name in WHOLE_MODEL_FORMATS:
+        arch = replace(arch, dtype=asked)
+    arch = _with_compute(arch, accelerator, words)
+    chosen = chosen_format(arch, asked)
+    if asked is None:
+        words.append(f"weights as the checkpoint has them: {own_format(arch)}")
+    cache = find_dtype(kv) if kv is not None else (arch.kv_dtype or arch.dtype)
+    if kv is None:
+        whose = "the checkpoint's" if arch.kv_dtype else "the model's own type"
+        words.append(f"KV cache in {cache}, {whose}")
+    chosen_engine = find_engine(engine)
+    bits = (chosen or own_format(arch)).bits
+    terms = find_terms(accelerator, chosen_engine.name, machine, weights_bits=bits)
+    words += terms.assumptions
+    rate, link_name = _link(accelerator, plan, network, words)
+    deployment = Deployment(
+        arch=arch,
+        accelerator=accelerator,
+        parallel=plan,
+        formats=Formats(chosen, cache),
+        engine=chosen_engine,
+        terms=terms,
+        link_bytes_per_s=rate,
+        link_name=link_name,
+        compute=compute,
+        assumptions=(),
+    )
+    used = deployment.compute_used
+    if compute is None and used != deployment.weights_dtype.name:
+        words.append(f"{deployment.weights_dtype} weights compute in {used} on {accelerator.id}")
+    special = accelerator.peak_assumption(used)
+    if special:
+        words.append(special)
+    return replace(deployment, assumptions=tuple(words))
+
+
+def _with_compute(arch: Architecture, accelerator: Accelerator, words: list[str]) -> Architecture:
+    """Let what no format covers run in the 16-bit type that the device has.
+
+    A model whose blocks are in its own 16-bit type is left alone: such a device refuses it.
+    """
+    if own_format(arch) == arch.dtype or arch.dtype.name not in ("bf16", "fp16"):
+        return arch
+    other = Dtype.FP16 if arch.dtype == Dtype.BF16 else Dtype.BF16
+    types = accelerator.compute_types
+    if arch.dtype.name not in types and other.name in types:
+        words.append(f"{accelerator.id} has no {arch.dtype}: 16-bit parts run in {other}")
+        return replace(arch, dtype=other)
+    return arch
+
+
+def _link(
+    accelerator: Accelerator, parallel: Parallel, network: str | None, words: list[str]
+) -> tuple[float | None, str]:
+    """Find the slowest link that a replica's ranks speak over."""
+    ranks = parallel.tp * parallel.pp
+    link = accelerator.link
+    if network is not None:
+        from roofline.hardware.links import load_link
+
+        chosen = load_link(network)
+        return (None, "") if ranks == 1 else (chosen.bytes_per_s, chosen.name)
+    if ranks == 1 and parallel.ep == 1:
+        return None, ""
+    if link.bytes_per_s is not None:
+        domain = link.domain or 1
+        if parallel.tp > domain:
+            raise InputError(
+                f"tp={parallel.tp} leaves the scale-up domain of {accelerator.id} "
+                f"({domain} by {link.kind}); name the network between nodes, or use tp of "
+                f"{domain} or less and pp"
+            )
+        name = link.kind or "scale-up link"
+        words.append(f"ranks linked by {name}, {show(link.bytes_per_s, 'B/s')} per direction")
+        return link.bytes_per_s, name
+    if accelerator.pcie.bytes_per_s is not None:
+        name = f"PCIe {accelerator.pcie.generation} x{accelerator.pcie.lanes}"
+        rate = accelerator.pcie.bytes_per_s
+        words.append(f"ranks linked by {name}, {show(rate, 'B/s')} per direction")
+        return rate, name
+    words.append(f"{accelerator.id} has no sourced link: link time is not bounded")
+    return None, "no sourced link"
