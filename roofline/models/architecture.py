@@ -78,7 +78,7 @@ class Experts:
         n_experts: experts held (on one rank after sharding).
         n_active: distinct experts that a token passes through, of ``n_routed``.
         linears: the matrices of one expert.
-        n_routed: experts that the router chooses from, identity experts not counted; None: n_experts.
+        n_routed: experts that the router chooses from, without identity experts; None: n_experts.
         n_identity: choices of the router that compute nothing (LongCat's zero experts); the
             ``n_active`` picks then fall on both kinds alike.
         expert_biases: further values per expert that are no matrix.
@@ -278,6 +278,7 @@ class Architecture:
         max_context_tokens: longest context that the model was made for; None: not stated.
         prediction_layers: multi-token-prediction layers, held only for speculative decoding.
         towers: encoders beside the text model.
+        router_biases: values that checkpoints hold beside the parameters, to balance experts.
         assumptions: every default and inference that the reader made, in words.
 
     >>> LLAMA_3_8B.parameters
@@ -302,6 +303,7 @@ class Architecture:
     max_context_tokens: int | None = None
     prediction_layers: tuple[LayerGroup, ...] = ()
     towers: tuple[Tower, ...] = ()
+    router_biases: int = 0
     assumptions: tuple[str, ...] = ()
 
     @property

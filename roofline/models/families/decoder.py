@@ -128,7 +128,10 @@ def transform(fields: Fields, facts: Facts, hidden: int, *, sparse: bool) -> Par
     if sparse:
         return expert_block(fields, facts, hidden, gated=facts.gated)
     four_times = facts.norm_values == 2 and not facts.gated
-    width = dense_width(fields, hidden, four_times=four_times)
+    if facts.dense_key and fields.has(facts.dense_key):
+        width = fields.count(facts.dense_key)
+    else:
+        width = dense_width(fields, hidden, four_times=four_times)
     return feed_forward(
         hidden, width, gated=facts.gated, bias=choose(fields, facts.mlp_bias),
         path=facts.mlp_path, names=facts.mlp_names, small=facts.ffn_small * width,
@@ -144,6 +147,8 @@ def close(fields: Fields, facts: Facts, layers: list[LayerGroup], hidden: int) -
     if facts.positions:
         rows = fields.count(facts.positions, "n_positions", "max_position_embeddings")
         positions = (rows + facts.position_offset) * hidden
+    if facts.extra_vocab:
+        positions += fields.count(facts.extra_vocab, default=0, least=0, silent=True) * hidden
     head = output_head(hidden, vocab, bias=choose(fields, facts.head_bias))
     is_tied = tied(fields, facts.tied)
     if is_tied and head.bias:

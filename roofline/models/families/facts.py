@@ -9,7 +9,7 @@ Sources  The families' reference implementations in Hugging Face transformers, r
          (release 5.24): parameters that each class builds, not its code.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 Choice = bool | tuple[str, bool]
 """Yes, no, or the config's key with the family's default."""
@@ -38,6 +38,9 @@ class Facts:
         positions: learned positions: the config's key, with ``position_offset`` further rows.
         embedding_norms: norms after the input embedding.
         n_active: the family's experts per token when the config does not say.
+        extra_vocab: key of further rows of the input embedding.
+        dense_key: key of the dense layers' width where experts have the usual one.
+        sparse_norms: further norms in layers with experts.
     """
 
     qkv_bias: Choice = ("attention_bias", False)
@@ -83,15 +86,22 @@ class Facts:
     shared_path: str = "mlp.shared_experts"
     shared_gate: bool = False
     experts_use_intermediate: bool = False
-    prefix: str = "model."
-    norm_free_layers: str = ""
-    note: str = ""
-    aliases: dict[str, str] = field(default_factory=dict, hash=False)
+    extra_vocab: str = ""
+    dense_key: str = ""
+    sparse_norms: int = 0
 
 
 LLAMA = Facts()
 GEMMA = Facts(tied=True, head_dim=256)
 GEMMA2 = replace(GEMMA, norms=4, window="gemma2")
+QWEN2 = Facts(qkv_bias=True, o_bias=False, mlp_bias=False, window="qwen2")
+ERNIE = Facts(
+    qkv_bias=("use_bias", False),
+    o_bias=("use_bias", False),
+    mlp_bias=("use_bias", False),
+    tied=True,
+    head_dim=128,
+)
 QWEN3 = Facts(qk_norm="head", head_dim=128, window="qwen2")
 OLMO2 = Facts(qk_norm="full")
 MIXTRAL_EXPERTS = Facts(
@@ -119,7 +129,6 @@ GPT2 = Facts(
     packed="c_attn",
     attention_names=("q_proj", "k_proj", "v_proj", "c_proj"),
     mlp_names=("", "c_fc", "c_proj"),
-    prefix="transformer.",
 )
 GPTJ = replace(
     GPT2,
@@ -148,7 +157,6 @@ OPT = replace(
     attention_names=("q_proj", "k_proj", "v_proj", "out_proj"),
     mlp_path="",
     mlp_names=("", "fc1", "fc2"),
-    prefix="model.decoder.",
 )
 QWEN_MOE = Facts(window="qwen2", shared_path="mlp.shared_expert", shared_gate=True)
 
@@ -221,7 +229,7 @@ FAMILIES: dict[str, Facts] = {
     "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE,
     "granitemoe_swa": replace(GRANITE_MOE, sinks="all", window="granite_swa"),
-    "hyperclovax": Facts(norms=4, note="use_post_norm"),
+    "hyperclovax": Facts(norms=4),
     "jais2": Facts(
         qkv_bias=("attention_bias", True),
         o_bias=("attention_bias", True),
@@ -241,7 +249,6 @@ FAMILIES: dict[str, Facts] = {
         norm_values=2,
         qk_norm="full",
         qk_norm_when=("qk_layernorm", False),
-        note="use_parallel_residual",
     ),
     "starcoder2": Facts(
         qkv_bias=("use_bias", True),
@@ -337,7 +344,6 @@ FAMILIES: dict[str, Facts] = {
         hidden_small=2,
         head_small=1,
         o_bias=("attention_bias", False),
-        note="dynamic_mask",
     ),
     "mimo_v2_flash": Facts(o_bias=False, mlp_bias=False, sinks="sliding", head_dim=192),
     "llama4_text": Facts(
@@ -369,7 +375,6 @@ FAMILIES: dict[str, Facts] = {
         o_bias=("attention_bias", True),
         tied=False,
         attention_path="attention",
-        prefix="gpt_neox.",
     ),
     "bloom": replace(FALCON_NAMES, embedding_norms=1),
     "falcon": FALCON_NAMES,
@@ -384,13 +389,12 @@ FAMILIES: dict[str, Facts] = {
         attention_names=("", "", "", "out_proj"),
         mlp_path="ffn",
         mlp_names=("", "up_proj", "down_proj"),
-        prefix="transformer.",
     ),
     "opt": replace(OPT, positions="max_position_embeddings", position_offset=2),
     "biogpt": replace(
-        OPT, positions="max_position_embeddings", position_offset=2, prefix="biogpt."
+        OPT, positions="max_position_embeddings", position_offset=2
     ),
-    "xglm": replace(OPT, positions="", prefix="model."),
+    "xglm": replace(OPT, positions=""),
     "ctrl": replace(
         GPT2, head_bias=True, positions="", packed="", attention_path="multi_head_attention",
         attention_names=("Wq", "Wk", "Wv", "dense"), mlp_path="ffn", mlp_names=("", "0", "2"),
@@ -405,6 +409,39 @@ FAMILIES: dict[str, Facts] = {
         packed="Wqkv",
         attention_path="norm_attn_norm.attn",
         attention_names=("", "", "", "out_proj"),
-        prefix="transformer.",
+    ),
+    "glm4v_text": Facts(
+        qkv_bias=("attention_bias", True), o_bias=False, mlp_bias=False, norms=4
+    ),
+    "glm4v_moe_text": Facts(qkv_bias=("attention_bias", True), o_bias=False, mlp_bias=False),
+    "glm_ocr_text": Facts(qkv_bias=False, o_bias=False, mlp_bias=False, norms=4),
+    "qwen2_vl": QWEN2,
+    "qwen2_5_vl": QWEN2,
+    "qwen2_5_omni_text": QWEN2,
+    "qwen3_vl": QWEN3,
+    "qwen3_vl_moe": replace(QWEN3, head_dim=None),
+    "qwen3_omni_moe_text": replace(QWEN3, head_dim=None),
+    "emu3_text_model": LLAMA,
+    "granite_docling_text": LLAMA,
+    "aria_text": replace(LLAMA, router="mlp.router", experts_use_intermediate=True),
+    "paddleocr_vl_text": ERNIE,
+    "cosmos3_edge_text": replace(LLAMA, gated=False, mlp_names=("", "fc1", "fc2")),
+    "apertus1p5_text": Facts(qk_norm="head", gated=False, layer_small=2),
+    "muse_glimmer_text": Facts(norms=4, gate="output", head_dim=128),
+    "molmo2_text": Facts(qk_norm="head", extra_vocab="additional_vocab_size"),
+    "minimax_m3_vl_text": Facts(
+        qk_norm="head", qkv_bias=False, o_bias=False, dense_key="dense_intermediate_size",
+        experts_use_intermediate=True, head_dim=128,
+    ),
+    "internlm": replace(LLAMA, qkv_bias=("bias", True), o_bias=("bias", True)),
+    "internlm2": replace(LLAMA, qkv_bias=("bias", False), o_bias=("bias", False)),
+    "baichuan": LLAMA,
+    "xverse": LLAMA,
+    "deepseek": LLAMA,
+    "orion": replace(LLAMA, norm_values=2),
+    "aquila": LLAMA,
+    "chatglm": Facts(
+        qkv_bias=("add_qkv_bias", False), o_bias=("add_bias_linear", False),
+        mlp_bias=("add_bias_linear", False), attention_path="self_attention",
     ),
 }  # fmt: skip

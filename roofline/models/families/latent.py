@@ -7,12 +7,13 @@ Sources  DeepSeek-AI 2024, arXiv:2405.04434 (V2), arXiv:2412.19437 (V3, section 
 
 from dataclasses import replace
 
+from roofline.errors import UnsupportedError
 from roofline.models.architecture import Indexer, LayerGroup, Linear, Split
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import HEADS, HIDDEN, LAYERS, choose, close, transform
 from roofline.models.families.facts import Facts
 from roofline.models.families.sparse import n_experts, sparse_layers
-from roofline.models.fields import Fields
+from roofline.models.fields import Fields, show
 from roofline.models.parts import LatentShape, Part, feed_forward, join, latent
 
 DEEPSEEK = Facts()
@@ -78,17 +79,29 @@ def read_latent(fields: Fields, facts: Facts = DEEPSEEK) -> Draft:
         shape, bias=choose(fields, facts.qkv_bias), o_bias=choose(fields, facts.o_bias)
     )
     indexed = fields.has("index_head_dim")
+    _check_types(fields, n_layers)
     scores = scoring_layers(fields, n_layers) if indexed else (False,) * n_layers
     layers = []
     for i in range(n_layers):
         parts = [attention]
         if indexed:
             parts.append(index_part(fields, shape, scores=scores[i]))
-        norms = (facts.norms + (1 if facts.note == "sparse_norm" and sparse[i] else 0)) * hidden
+        norms = (facts.norms + (facts.sparse_norms if sparse[i] else 0)) * hidden
         parts.append(transform(fields, facts, hidden, sparse=sparse[i]))
         layers.append(join(i, *parts, norms=norms))
     draft = close(fields, facts, layers, hidden)
     return replace(draft, prediction=prediction_layers(fields, layers, hidden))
+
+
+def _check_types(fields: Fields, n_layers: int) -> None:
+    """Refuse layers of another kind than latent attention over everything or the indexer's choice."""
+    known = ("full_attention", "indexed_attention", "deepseek_sparse_attention")
+    for entry in fields.per_layer(n_layers, "layer_types") or ():
+        if entry not in known:
+            raise UnsupportedError(
+                f"{fields.where}: latent attention with layer type {show(entry)} is not modelled; "
+                f"known are {', '.join(known)}"
+            )
 
 
 def prediction_layers(fields: Fields, layers: list[LayerGroup], hidden: int) -> list[LayerGroup]:

@@ -14,16 +14,17 @@ from roofline.models.families.hybrid import (
     read_gated_delta,
     read_granite_hybrid,
     read_jamba,
-    read_kimi_linear,
-    read_lfm2,
-    read_mamba,
-    read_mamba2,
-    read_minimax,
-    read_nemotron_h,
     read_olmo_hybrid,
-    read_recurrent_gemma,
 )
 from roofline.models.families.latent import DEEPSEEK, read_longcat
+from roofline.models.families.linear import (
+    read_bailing_hybrid,
+    read_kimi_linear,
+    read_lfm2,
+    read_minimax,
+    read_recurrent_gemma,
+)
+from roofline.models.families.nemotron import read_nemotron_h
 from roofline.models.families.single import (
     read_bigcode,
     read_dbrx,
@@ -39,6 +40,8 @@ from roofline.models.families.single import (
     read_opt,
     read_stablelm,
 )
+from roofline.models.families.stateful import read_mamba, read_mamba2, read_rwkv, read_xlstm
+from roofline.models.families.zamba import read_zamba, read_zamba2
 from roofline.models.fields import Fields
 
 Reader = Callable[[Fields], Draft]
@@ -82,11 +85,17 @@ READERS: dict[str, Reader] = {
     "minimax_text_01": read_minimax,
     "lfm2": read_lfm2,
     "lfm2_moe": read_lfm2,
+    "lfm3": lambda fields: read_lfm2(fields, adjusts=False),
+    "bailing_hybrid": read_bailing_hybrid,
     "recurrent_gemma": read_recurrent_gemma,
     "kimi_linear": read_kimi_linear,
     "mamba": read_mamba,
     "falcon_mamba": read_mamba,
     "mamba2": read_mamba2,
+    "rwkv": read_rwkv,
+    "xlstm": read_xlstm,
+    "zamba": read_zamba,
+    "zamba2": read_zamba2,
 }
 
 LATENT: dict[str, Facts] = {
@@ -99,7 +108,7 @@ LATENT: dict[str, Facts] = {
     "minicpm3": replace(DEEPSEEK, tied=True),
     "youtu": replace(DEEPSEEK, tied=True),
     "sarvam_mla": DEEPSEEK,
-    "axk1": replace(DEEPSEEK, note="sparse_norm"),
+    "axk1": replace(DEEPSEEK, sparse_norms=1),
     "mistral4": DEEPSEEK,
 }
 

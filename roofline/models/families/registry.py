@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from roofline.dtypes import Dtype
+from roofline.errors import UnsupportedError
 from roofline.models.architecture import Architecture, LayerGroup
 from roofline.models.context import max_context
 from roofline.models.draft import Draft, finish
@@ -18,6 +19,7 @@ from roofline.models.families.decoder import read_decoder
 from roofline.models.families.facts import FAMILIES, Facts
 from roofline.models.families.latent import DEEPSEEK, read_latent
 from roofline.models.families.readers import LATENT, READERS, WRAPPED
+from roofline.models.families.refused import REFUSED
 from roofline.models.families.towers import read_towers
 from roofline.models.fields import Fields, show
 from roofline.models.quantisation import Scheme, apply, read_scheme
@@ -71,6 +73,14 @@ def text_fields(top: Fields) -> tuple[Fields, str, bool]:
 
 def reader_for(model_type: str, fields: Fields) -> Callable[[Fields], Draft]:
     """Choose the reader of a family; unknown families with the usual fields get the usual one."""
+    if model_type in REFUSED:
+        known = len(READERS) + len(LATENT) + len(FAMILIES)
+        raise UnsupportedError(
+            f"{fields.where}: model_type {show(model_type)} is not modelled: {REFUSED[model_type]}; "
+            f"{known} families of decoders are"
+        )
+    if fields.values.get("is_encoder_decoder") is True:
+        raise UnsupportedError(f"{fields.where}: an encoder with a decoder is not modelled")
     if model_type in READERS:
         return READERS[model_type]
     if model_type in LATENT:
@@ -105,6 +115,9 @@ def read_family(
     if not config:
         raise Fields(config, where).error("an empty mapping; a model's config has layers and sizes")
     top = Fields(config, where)
+    outer = top.text("model_type")
+    if outer in REFUSED:
+        reader_for(outer, top)
     fields, model_type, nested = text_fields(top)
     draft = reader_for(model_type, fields)(fields)
     scheme = read_scheme(fields, formats)

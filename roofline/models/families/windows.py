@@ -15,9 +15,8 @@ from roofline.errors import UnsupportedError
 from roofline.models.fields import Fields, show
 from roofline.models.parts import EVERYTHING, Window
 
-FULL = ("full_attention", "attention", "full", "global", "hybrid", "indexed_attention",
-        "deepseek_sparse_attention", "global_attention")  # fmt: skip
-SLIDING = ("sliding_attention", "sliding", "local", "hybrid_sliding", "sliding_window",
+FULL = ("full_attention", "attention", "full", "global", "global_attention")  # fmt: skip
+SLIDING = ("sliding_attention", "sliding", "local", "sliding_window",
            "sliding_window_attention", "local_attention", "swa")  # fmt: skip
 CHUNKED = ("chunked_attention", "chunked")
 STATE = ("linear_attention", "mamba", "mamba2", "recurrent", "conv", "linear", "kda", "gated_delta",
