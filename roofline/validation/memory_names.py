@@ -63,7 +63,10 @@ class OtherCard:
 
 OTHER_CARDS = {
     "Jetson AGX Thor 128GB": OtherCard(
-        "Jetson AGX Thor", 122.82 * GIB, "NVIDIA", "vLLM's message 'Free memory on device (…/122.82 GiB)'"
+        "Jetson AGX Thor",
+        122.82 * GIB,
+        "NVIDIA",
+        "vLLM's message 'Free memory on device (…/122.82 GiB)' (2026)",
     ),
     "Ascend NPU": OtherCard(
         "Ascend NPU 64GB", 61.27 * GIB, "Huawei", "torch-npu's message '61.27 GiB total' (2026-08)"
@@ -95,7 +98,7 @@ _VERSIONS = {
     "c0046": "0.18", "c0048": "0.11", "s0001": "0.12", "s0002": "0.12", "s0009": "0.6.5",
     "s0010": "0.6.5",
 }  # fmt: skip
-"""Releases of lines that give a month, a branch or nothing; s0001 and s0002 had the Triton kernels."""
+"""Releases of lines that give a month, a branch or nothing; s0001, s0002 had the Triton kernels."""
 
 _CHUNKS = {"c0004": 1024, "c0024": 32768, "s0011": 2048}
 _CONTEXTS = {"c0012": 4096, "c0013": 4096, "c0014": 4096, "c0015": 4096}

@@ -12,7 +12,7 @@ from pathlib import Path
 from roofline.errors import MissingDataError, SpecError, unknown_name
 from roofline.hardware.folders import data_folders
 
-TABLES = ("serving", "engines", "capacity", "peaks")
+TABLES = ("serving", "engines", "capacity", "peaks", "startup")
 _REQUIRED = ("id", "source", "date")
 
 

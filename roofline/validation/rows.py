@@ -13,7 +13,8 @@ Limits   ``batch`` means what ``load`` says: the running batch (``single_stream`
          run (``all_at_once``), which is no batch. ``running_batch`` is what was decoded together:
              stated      single_stream and fixed_batch
              little      cap × decode / (decode + TTFT), decode = TPOT × (output − 1)   [1]
-             rate        output rate × TPOT: tokens per second times seconds per token  [1]
+             rate        output rate × TPOT: tokens per second times seconds per token  [1];
+                         the smaller of the two, for a cap need not be reached
              least       1 where none of these can be had: the smallest it can have been
 Sources  [1] Little 1961, Operations Research 9(3), 383-387: mean number in a system = rate × time.
 """
@@ -340,6 +341,8 @@ def running_batch(
 
         cap × decode / (decode + TTFT), decode = TPOT × (output − 1)     or     output rate × TPOT
 
+    whichever is smaller: a cap need not be reached, and not all requests last to the end.
+
     >>> from dataclasses import replace
     >>> row = replace(serving_rows()[0], load="concurrency", batch=64.0, output_tokens=101.0)
     >>> running_batch(row, 1.0, 0.03, None)  # 3 s of decode beside 1 s of waiting and prefill
@@ -351,11 +354,15 @@ def running_batch(
         return row.batch, "stated"
     if row.load == "concurrency" and row.batch == 1:
         return 1.0, "stated"
+    found: list[tuple[float, str]] = []
     if row.load == "concurrency" and row.batch and ttft_s and tpot_s and row.output_tokens:
         decode_s = tpot_s * max(row.output_tokens - 1, 1)
-        return max(row.batch * decode_s / (decode_s + ttft_s), 1.0), "little"
-    if row.load == "all_at_once" and row.batch and tpot_s and output_rate:
-        return min(max(output_rate * tpot_s, 1.0), row.batch), "rate"
+        found.append((row.batch * decode_s / (decode_s + ttft_s), "little"))
+    if row.batch and tpot_s and output_rate:
+        found.append((min(output_rate * tpot_s, row.batch), "rate"))
+    if found and row.load in ("concurrency", "all_at_once"):
+        batch, basis = min(found)
+        return max(batch, 1.0), basis
     return 1.0, "least"
 
 
