@@ -1,8 +1,8 @@
 """Catalogue: well-known models by short name, for people without a network.
 
-Each entry is the part of the model's public config.json that the architecture follows from, with its
-address; ``load_named`` reads it as any other config. Aliases are the models' names on the Hugging
-Face hub, in any case, with ``/`` or ``--`` between owner and name.
+Each entry is the part of the model's public config.json that the architecture follows from, with
+its address; ``load_named`` reads it as any other config. Aliases are the models' names on the
+Hugging Face hub, in any case, with ``/`` or ``--`` between owner and name.
 
 Limits   Facts as published by November 2026; a fine-tuned model has the architecture of its base.
 Sources  Each entry's own ``source``.

@@ -1,9 +1,9 @@
 """Config: a model's ``config.json``, read into an ``Architecture``. Nothing in it is executed.
 
-``load_model`` takes a catalogue name, a path to a config.json or the folder around it, a mapping, or
-an ``Architecture``. A family that is known is read as its reference implementation builds it, to the
-parameter; one that is not known but has the usual fields is read as the usual decoder, and says so;
-one whose parts are not modelled is refused by name.
+``load_model`` takes a catalogue name, a path to a config.json or the folder around it, a mapping,
+or an ``Architecture``. A family that is known is read as its reference implementation builds it, to
+the parameter; one that is not known but has the usual fields is read as the usual decoder, and says
+so; one whose parts are not modelled is refused by name.
 
 Limits   Dimensions and formats only: weights and tokenizers are not opened (checkpoint.py reads the
          headers of weight files).

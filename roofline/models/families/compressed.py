@@ -1,8 +1,8 @@
 """Compressed: DeepSeek-V4's attention over a window and compressed entries, mixed hidden streams.
 
-A layer keeps the last ``sliding_window`` keys (which are the values too) and one compressed entry per
-``ratio`` tokens; layers with a small ratio choose among these by an indexer, which compresses keys
-of its own. Hidden states are several streams that every block mixes (hyper-connections).
+A layer keeps the last ``sliding_window`` keys (which are the values too) and one compressed entry
+per ``ratio`` tokens; layers with a small ratio choose among these by an indexer, which compresses
+keys of its own. Hidden states are several streams that every block mixes (hyper-connections).
 
 Limits   The hash-routed first layers choose experts by token id: they cost the same.
 Sources  DeepSeek-AI 2026, DeepSeek-V4 (config and reference implementation); Xie et al. 2025,

@@ -3,7 +3,7 @@
 Per layer: norms, grouped-query attention, a feed-forward that is dense or routed experts. What the
 config says is read under the names that families use; what only the code says is in ``facts.py``.
 
-Limits   Attention of one shape per kind of layer; experts of one shape in all layers that have them.
+Limits   One shape of attention per kind of layer; one shape of experts in all layers with them.
 Sources  See facts.py.
 """
 
@@ -63,7 +63,7 @@ def heads_of(fields: Fields, hidden: int, head_dim: int | None = None) -> Heads:
                 raise fields.error(f"hidden size {hidden} on {n_heads} heads: no width is left")
             if hidden % n_heads:
                 fields.assume(
-                    f"head_dim not given and hidden size {hidden} not a multiple of {n_heads} heads:"
+                    f"head_dim not given and hidden size {hidden} no multiple of {n_heads} heads:"
                     f" taken as {hidden // n_heads}"
                 )
             dim = hidden // n_heads

@@ -94,7 +94,7 @@ def read_latent(fields: Fields, facts: Facts = DEEPSEEK) -> Draft:
 
 
 def _check_types(fields: Fields, n_layers: int) -> None:
-    """Refuse layers of another kind than latent attention over everything or the indexer's choice."""
+    """Refuse layers of another kind than latent attention over all or the indexer's choice."""
     known = ("full_attention", "indexed_attention", "deepseek_sparse_attention")
     for entry in fields.per_layer(n_layers, "layer_types") or ():
         if entry not in known:

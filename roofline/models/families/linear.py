@@ -1,8 +1,11 @@
-"""Linear: families of linear attention, short convolutions and recurrent units with attention between.
+"""Linear: linear attention, short convolutions and recurrent units with attention between.
 
 Sources  See facts.py and state.py.
 """
 
+from dataclasses import replace
+
+from roofline.models.architecture import Linear
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import (
     HIDDEN,
@@ -134,9 +137,7 @@ def read_bailing_hybrid(fields: Fields) -> Draft:
     dim = fields.optional("linear_head_dim") or shape.v_head_dim
     kernel = fields.count("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     fields.find("linear_conv_kernel_dim", "layer_group_size")
-    state = kimi_delta(
-        fields, hidden, n_heads=n_heads, head_dim=dim, kernel=kernel, full_rank="fg"
-    )
+    state = kimi_delta(fields, hidden, n_heads=n_heads, head_dim=dim, kernel=kernel, full_rank="fg")
     layers = assemble(
         fields, Facts(mlp_bias=False), kinds, hidden,
         lambda kind: attention if kind == "full" else state,
