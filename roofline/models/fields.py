@@ -53,8 +53,8 @@ class Fields:
 
     def find(self, *names: str) -> tuple[str, Any]:
         """Find the first name that holds a value; ("", None) when none does."""
+        self.seen.update(names)
         for name in names:
-            self.seen.add(name)
             value = self.values.get(name)
             if value is not None:
                 return name, value

@@ -13,7 +13,7 @@ Sources  [1] Hugging Face transformers, documentation of quantization_config (20
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from roofline.dtypes import Dtype, grouped
@@ -53,7 +53,7 @@ class Scheme:
     default: Dtype | None = None
     experts: Dtype | None = None
     only_experts: bool = False
-    excluded: ModuleList = ModuleList()
+    excluded: ModuleList = field(default_factory=ModuleList)
     listed: tuple[tuple[ModuleList, Dtype], ...] = ()
     kv_dtype: Dtype | None = None
 

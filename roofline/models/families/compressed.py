@@ -15,7 +15,7 @@ from roofline.models.architecture import GroupedQuery, Indexer, Linear, Split
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import HEADS, HIDDEN, LAYERS, close
 from roofline.models.families.facts import Facts
-from roofline.models.families.latent import prediction_layers
+from roofline.models.families.prediction import prediction_layers
 from roofline.models.families.sparse import expert_block
 from roofline.models.fields import Fields
 from roofline.models.parts import Part, Window, join

@@ -7,9 +7,12 @@ Limits   One shape of attention per kind of layer; one shape of experts in all l
 Sources  See facts.py.
 """
 
+from dataclasses import replace
+
 from roofline.models.architecture import LayerGroup
 from roofline.models.draft import Draft, output_head
 from roofline.models.families.facts import Choice, Facts
+from roofline.models.families.prediction import prediction_layers
 from roofline.models.families.sparse import dense_width, expert_block, n_experts, sparse_layers
 from roofline.models.families.windows import layer_kinds, window_of
 from roofline.models.fields import Fields
@@ -120,7 +123,8 @@ def read_decoder(fields: Fields, facts: Facts) -> Draft:
         attention = grouped_query(heads, style, small=small)
         block = transform(fields, facts, hidden, sparse=sparse[i])
         layers.append(join(i, attention, block, norms=norms, window=window_of(fields, kind)))
-    return close(fields, facts, layers, hidden)
+    draft = close(fields, facts, layers, hidden)
+    return replace(draft, prediction=prediction_layers(fields, layers, hidden))
 
 
 def transform(fields: Fields, facts: Facts, hidden: int, *, sparse: bool) -> Part:

@@ -111,6 +111,9 @@ MIXTRAL_EXPERTS = Facts(
     experts_use_intermediate=True,
     window="all",
 )
+STEP = Facts(
+    qk_norm="head", gate="head", gate_name="g_proj", head_dim=128, shared_path="share_expert"
+)
 GRANITE_MOE = Facts(
     expert_path="block_sparse_moe.experts",
     router="block_sparse_moe.router",
@@ -324,9 +327,8 @@ FAMILIES: dict[str, Facts] = {
         window="afmoe",
     ),
     "beam": Facts(qk_norm="head", norms=4, gate="output", head_small=1, head_dim=128),
-    "step3p5": Facts(
-        qk_norm="head", gate="head", gate_name="g_proj", head_dim=128, shared_path="share_expert"
-    ),
+    "step3p5": STEP,
+    "step3p7": STEP,
     "laguna": Facts(
         qk_norm="head",
         gate="head",

@@ -18,8 +18,8 @@ from roofline.models.families.decoder import (
     transform,
 )
 from roofline.models.families.facts import Facts
-from roofline.models.families.latent import prediction_layers
-from roofline.models.families.sparse import n_experts, sparse_layers
+from roofline.models.families.prediction import prediction_layers
+from roofline.models.families.sparse import n_experts, narrowed, sparse_layers
 from roofline.models.families.state import (
     gated_delta,
     mamba,
@@ -47,6 +47,8 @@ def assemble(
     layers = []
     for i, kind in enumerate(kinds):
         block = transform(fields, facts, hidden, sparse=sparse[i])
+        if sparse[i]:
+            block = narrowed(fields, block, hidden, facts.mlp_path)
         window = window_of(fields, kind) if kind in ("sliding", "chunked") else Window()
         layers.append(join(i, mixer(kind), block, norms=norms, window=window))
     return layers

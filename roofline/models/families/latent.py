@@ -8,10 +8,11 @@ Sources  DeepSeek-AI 2024, arXiv:2405.04434 (V2), arXiv:2412.19437 (V3, section 
 from dataclasses import replace
 
 from roofline.errors import UnsupportedError
-from roofline.models.architecture import Indexer, LayerGroup, Linear, Split
+from roofline.models.architecture import Indexer, Linear, Split
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import HEADS, HIDDEN, LAYERS, choose, close, transform
 from roofline.models.families.facts import Facts
+from roofline.models.families.prediction import prediction_layers
 from roofline.models.families.sparse import n_experts, sparse_layers
 from roofline.models.fields import Fields, show
 from roofline.models.parts import LatentShape, Part, feed_forward, join, latent
@@ -102,29 +103,6 @@ def _check_types(fields: Fields, n_layers: int) -> None:
                 f"{fields.where}: latent attention with layer type {show(entry)} is not modelled; "
                 f"known are {', '.join(known)}"
             )
-
-
-def prediction_layers(fields: Fields, layers: list[LayerGroup], hidden: int) -> list[LayerGroup]:
-    """Build multi-token-prediction layers: a layer like the last, fed by two normed inputs.
-
-    The projection takes the hidden state and the next token's embedding (V3, section 2.2); the
-    embedding and head are shared with the model.
-    """
-    count = fields.optional("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
-    if not count:
-        return []
-    fields.assume(f"{count} multi-token-prediction layer(s) not counted unless asked for")
-    last = layers[-1]
-    joint = Linear("eh_proj", 2 * hidden, hidden, split=Split.REPLICATED)
-    return [
-        replace(
-            last,
-            linears=(joint, *last.linears),
-            small_parameters=last.small_parameters + 3 * hidden,  # two inputs', one output norm
-            layers=(len(layers) + i,),
-        )
-        for i in range(count)
-    ]
 
 
 def read_longcat(fields: Fields) -> Draft:

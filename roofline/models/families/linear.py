@@ -15,7 +15,8 @@ from roofline.models.families.decoder import (
 )
 from roofline.models.families.facts import Facts
 from roofline.models.families.hybrid import assemble, attention_part
-from roofline.models.families.latent import latent_shape, prediction_layers
+from roofline.models.families.latent import latent_shape
+from roofline.models.families.prediction import prediction_layers
 from roofline.models.families.sparse import dense_width, n_experts
 from roofline.models.families.state import (
     kimi_delta,
@@ -169,7 +170,15 @@ def read_kimi_linear(fields: Fields) -> Draft:
     facts = Facts(mlp_bias=False, expert_path="block_sparse_moe.experts",
                   router="block_sparse_moe.gate", expert_names=("w1", "w3", "w2"),
                   shared_path="block_sparse_moe.shared_experts")  # fmt: skip
+    if fields.has("routed_expert_hidden_size"):
+        fields.assume(
+            "routed_expert_hidden_size: experts on the narrower vector between a projection down and "
+            "one up; not checked against a published count"
+        )
+    if fields.has("attn_res_block_size"):
+        fields.assume("attn_res_block_size: attention over earlier layers' outputs is not counted")
     layers = assemble(
         fields, facts, kinds, hidden, lambda kind: attention if kind == "full" else state
     )
-    return close(fields, facts, layers, hidden)
+    draft = close(fields, facts, layers, hidden)
+    return replace(draft, prediction=prediction_layers(fields, layers, hidden))

@@ -16,6 +16,7 @@ from roofline.models.families.decoder import (
 )
 from roofline.models.families.facts import Facts
 from roofline.models.families.hybrid import attention_part, mamba2_of, unknown_kind
+from roofline.models.families.sparse import narrowed
 from roofline.models.families.windows import layer_kinds
 from roofline.models.fields import Fields
 from roofline.models.parts import Part, join
@@ -47,7 +48,9 @@ def read_nemotron_h(fields: Fields) -> Draft:
     if "mlp" in kinds:
         blocks["mlp"] = transform(fields, NEMOTRON, hidden, sparse=False)
     if "moe" in kinds:
-        blocks["moe"] = _latent_experts(fields, hidden)
+        blocks["moe"] = narrowed(
+            fields, transform(fields, NEMOTRON, hidden, sparse=True), hidden, "mixer"
+        )
     blocks["linear_attention"] = blocks["mamba"]
     layers = [
         join(i, blocks[kind] if kind in blocks else unknown_kind(fields, kind), norms=hidden)
@@ -69,24 +72,6 @@ def _letters(fields: Fields, name: str) -> tuple[str, ...] | None:
         if letter not in LETTERS:
             raise fields.error(f"'{name}' has {letter!r}; known are {' '.join(LETTERS)}")
     return tuple(LETTERS[letter] for letter in pattern)
-
-
-def _latent_experts(fields: Fields, hidden: int) -> Part:
-    """Build experts that work on a narrower vector (``moe_latent_size``), if it is given."""
-    part = transform(fields, NEMOTRON, hidden, sparse=True)
-    narrow = fields.optional("moe_latent_size", "routed_expert_hidden_size")
-    if narrow is None or part.experts is None:
-        return part
-    inside = tuple(
-        replace(linear, n_in=narrow) if linear.n_in == hidden and linear.split is Split.COLUMN
-        else replace(linear, n_out=narrow)
-        for linear in part.experts.linears
-    )  # fmt: skip
-    down = Linear("mixer.fc1_latent_proj", hidden, narrow, split=Split.REPLICATED)
-    up = Linear("mixer.fc2_latent_proj", narrow, hidden, split=Split.REPLICATED)
-    return replace(
-        part, linears=(*part.linears, down, up), experts=replace(part.experts, linears=inside)
-    )
 
 
 def _nemotron_prediction(

@@ -1,7 +1,7 @@
 """Refused: model types whose parts are not modelled; each with the reason in words.
 
-A guess for these would be wrong without a sign of it: an encoder read as a decoder, a memory counted
-as matrices. ``load_model`` refuses them by name.
+A guess for these would be wrong without a sign of it: an encoder read as a decoder, a memory
+counted as matrices. ``load_model`` refuses them by name.
 """
 
 ENCODER = "it encodes text and does not generate it token by token"

@@ -32,7 +32,7 @@ LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 MATTERS = re.compile(
     r"_lora_rank$|layer.*types?$|layers?_block_type|^compress|window|block_types|hybrid.*pattern"
     r"|_every_n_|_interval$|_period$|^mtp_|linear_attn|^index_|^indexer|kv_shared|cross_attention"
-    r"|zero_expert|latent|^hc_|^attn_res|^kda_|gate_rank|conv_kernel|^ssm_|^mamba_|state_size"
+    r"|zero_expert|latent|routed_expert_hidden|^hc_|^attn_res|^kda_|gate_rank|conv_kernel|^ssm_|^mamba_|state_size"
 )
 HARMLESS = frozenset({
     "add_cross_attention", "cross_attention_hidden_size", "cross_attention_freq",
@@ -76,7 +76,8 @@ def reader_for(model_type: str, fields: Fields) -> Callable[[Fields], Draft]:
     if model_type in REFUSED:
         known = len(READERS) + len(LATENT) + len(FAMILIES)
         raise UnsupportedError(
-            f"{fields.where}: model_type {show(model_type)} is not modelled: {REFUSED[model_type]}; "
+            f"{fields.where}: model_type {show(model_type)} is not modelled: "
+            f"{REFUSED[model_type]}; "
             f"{known} families of decoders are"
         )
     if fields.values.get("is_encoder_decoder") is True:
@@ -91,6 +92,12 @@ def reader_for(model_type: str, fields: Fields) -> Callable[[Fields], Draft]:
         chosen = family
         return lambda given: read_decoder(given, chosen)
     said = f"model_type {show(model_type)} is not known" if model_type else "model_type not given"
+    if fields.has("compress_ratios", "compress_rates") and fields.has("o_lora_rank"):
+        fields.assume(f"{said}: read as DeepSeek-V4, by its fields")
+        return READERS["deepseek_v4"]
+    if fields.has("linear_num_value_heads"):
+        fields.assume(f"{said}: read as gated delta networks with attention, by its fields")
+        return READERS["qwen3_5_text"]
     if fields.has("kv_lora_rank"):
         fields.assume(f"{said}: read as a decoder with latent attention, by its fields")
         return lambda given: read_latent(given, DEEPSEEK)
@@ -131,6 +138,7 @@ def read_family(
     )
     dtype = _dtype(fields)
     context = max_context(fields)
+    biases = _router_biases(architecture, fields, model_type)
     _say_unmodelled(fields)
     return replace(
         architecture,
@@ -139,7 +147,29 @@ def read_family(
         quantisation=scheme.words,
         max_context_tokens=context,
         towers=towers,
+        router_biases=biases,
         assumptions=tuple(fields.notes),
+    )
+
+
+BALANCED = frozenset({
+    "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_linear", "glm4_moe", "glm4_moe_lite",
+    "glm_moe_dsa", "minimax_m2", "dots1", "mimo_v2_flash", "longcat_flash", "lfm2_moe",
+    "exaone_moe", "deepseek_v4",
+})  # fmt: skip
+"""Families whose checkpoints hold one bias an expert, which training balances and no class counts."""
+
+
+def _router_biases(architecture: Architecture, fields: Fields, model_type: str) -> int:
+    stated = fields.text("topk_method") == "noaux_tc" or any(
+        fields.flag(name, default=False) for name in ("use_routing_bias", "use_moe_router_bias")
+    )
+    if not stated and model_type not in BALANCED:
+        return 0
+    return sum(
+        group.n_layers * (group.experts.n_experts + group.experts.n_identity)
+        for group in architecture.layers
+        if group.experts is not None
     )
 
 

@@ -5,6 +5,8 @@ Sources  See facts.py; Fedus et al. 2021, arXiv:2101.03961 (routed experts); Dee
          arXiv:2401.06066 (shared experts).
 """
 
+from dataclasses import replace
+
 from roofline.models.architecture import Linear, Split
 from roofline.models.families.facts import Facts
 from roofline.models.fields import Fields
@@ -152,3 +154,19 @@ def expert_block(fields: Fields, facts: Facts, hidden: int, *, gated: bool = Tru
         linears = (*linears, gate)
     small = count if facts.router_small else 0
     return Part(linears, small, experts=part.experts)
+
+
+def narrowed(fields: Fields, part: Part, hidden: int, path: str) -> Part:
+    """Put experts on a narrower vector between a projection down and one up, if the config does."""
+    narrow = fields.optional("moe_latent_size", "routed_expert_hidden_size")
+    if narrow is None or part.experts is None:
+        return part
+    inside = tuple(
+        replace(linear, n_out=narrow) if linear.split is Split.ROW else replace(linear, n_in=narrow)
+        for linear in part.experts.linears
+    )
+    down = Linear(f"{path}.fc1_latent_proj", hidden, narrow, split=Split.REPLICATED)
+    up = Linear(f"{path}.fc2_latent_proj", narrow, hidden, split=Split.REPLICATED)
+    return replace(
+        part, linears=(*part.linears, down, up), experts=replace(part.experts, linears=inside)
+    )

@@ -1,4 +1,4 @@
-"""State: blocks that keep a fixed state instead of a cache: state spaces, delta rules, convolutions.
+"""State: blocks that keep a fixed state instead of a cache of all that was.
 
 Shapes   One layer's state of one sequence:
              mamba           [inner, state]                  and inner × (kernel - 1) inputs

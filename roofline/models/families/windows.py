@@ -3,8 +3,8 @@
 A config says it in one of four ways: a list of layer types, a pattern length, a switch with a first
 layer, or not at all, when the family's code has a rule.
 
-Limits   Kinds that keep a fixed state instead of a cache (``linear_attention``, ``mamba``, ``conv``)
-         are returned as they are; the families that have them build those layers.
+Limits   Kinds that keep a fixed state instead of a cache (``linear_attention``, ``conv``, …) are
+         returned as they are; the families that have them build those layers.
 Sources  See facts.py; Beltagy et al. 2020, arXiv:2004.05150 (sliding windows).
 """
 
