@@ -9,7 +9,7 @@ Limits   ``spread`` is what the record's ``spread_definition`` says; rows that a
 Sources  [1] NVIDIA nccl-tests, doc/PERFORMANCE.md (algorithm and bus bandwidth).
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,7 +30,7 @@ VALUE_BYTES = {
 _MEASURED = {
     "median_s", "spread", "times_s", "min_s", "max_s", "flags", "timer", "sm_clock_hz", "power_w",
     "temperature_c", "alg_bytes_per_s", "bus_bytes_per_s", "parameters", "peak_memory_bytes",
-    "weights_bytes", "tpot_by_s", "note",
+    "weights_bytes", "tpot_by_s", "note", "least_flop", "least_bytes",
 }  # fmt: skip
 
 
@@ -60,7 +60,7 @@ class Row(Frozen):
     times_s: tuple[NotNegative, ...] = ()
     min_s: Positive | None = None
     max_s: Positive | None = None
-    timer: Literal["kernel", "wall"] = "kernel"
+    timer: Annotated[str, Field(pattern=r"^(kernel|wall)$")] = "kernel"
     flags: tuple[str, ...] = ()
 
     def identity(self) -> tuple[tuple[str, object], ...]:
@@ -79,7 +79,7 @@ class CopyRow(Row):
 
     SECTION: ClassVar[str] = "copy"
 
-    op: Literal["copy", "read", "write", "add", "triad", "copy_engine"]
+    op: Annotated[str, Field(pattern=r"^(copy|read|write|add|triad|copy_engine)$")]
     buffer_bytes: Count
     moved_bytes: Count
 
@@ -99,13 +99,13 @@ class MatmulRow(Row):
 
     SECTION: ClassVar[str] = "matmul"
 
-    compute: Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4", "int4"]
+    compute: Annotated[str, Field(pattern=r"^(fp64|fp32|tf32|bf16|fp16|fp8|int8|fp6|fp4|int4)$")]
     m: Count
     n: Count
     k: Count
-    shape: Literal["square", "skinny"]
-    mode: Literal["burst", "sustained"] = "burst"
-    data: Literal["random", "zeros"] = "random"
+    shape: Annotated[str, Field(pattern=r"^(square|skinny)$")]
+    mode: Annotated[str, Field(pattern=r"^(burst|sustained)$")] = "burst"
+    data: Annotated[str, Field(pattern=r"^(random|zeros)$")] = "random"
     sm_clock_hz: Positive | None = None
     power_w: Positive | None = None
     temperature_c: float | None = None
@@ -133,14 +133,14 @@ class AttentionRow(Row):
 
     SECTION: ClassVar[str] = "attention"
 
-    phase: Literal["prefill", "decode"]
+    phase: Annotated[str, Field(pattern=r"^(prefill|decode)$")]
     backend: Word
     batch: Count
     context_tokens: Count
     n_heads: Count
     n_kv_heads: Count
     head_dim: Count
-    compute: Literal["fp32", "bf16", "fp16", "fp8"] = "bf16"
+    compute: Annotated[str, Field(pattern=r"^(fp32|bf16|fp16|fp8)$")] = "bf16"
 
     @property
     def kv_bytes(self) -> float:
@@ -176,7 +176,7 @@ class LaunchRow(Row):
     SECTION: ClassVar[str] = "launch"
 
     what: Word
-    mode: Literal["eager", "graph"]
+    mode: Annotated[str, Field(pattern=r"^(eager|graph)$")]
 
 
 class HostLinkRow(Row):
@@ -184,7 +184,7 @@ class HostLinkRow(Row):
 
     SECTION: ClassVar[str] = "host_link"
 
-    direction: Literal["host_to_device", "device_to_host"]
+    direction: Annotated[str, Field(pattern=r"^(host_to_device|device_to_host)$")]
     pinned: bool
     bytes: Count
 
@@ -211,15 +211,11 @@ class LinkRow(Frozen):
         return (("test", self.test), ("source", self.source), ("target", self.target))
 
 
-CollectiveOp = Literal[
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv", "broadcast", "reduce",
-    "gather", "scatter", "hypercube",
-]  # fmt: skip
-
 COLLECTIVE_OPS = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv", "broadcast", "reduce",
     "gather", "scatter", "hypercube",
 )  # fmt: skip
+CollectiveOp = Annotated[str, Field(pattern=f"^({'|'.join(COLLECTIVE_OPS)})$")]
 
 
 def bus_factor(op: str, n_ranks: int) -> float:
@@ -252,7 +248,7 @@ class CollectiveRow(Row):
     op: CollectiveOp
     n_ranks: Count
     bytes: Count
-    mode: Literal["eager", "graph"]
+    mode: Annotated[str, Field(pattern=r"^(eager|graph)$")]
     in_place: bool = False
     dtype: Word = "bf16"
     redop: Word = "sum"
@@ -273,21 +269,25 @@ class DecoderRow(Row):
         peak_memory_bytes: highest allocation during the row.
         weights_bytes: bytes that the weights take.
         tpot_by_s: the same decode step by three methods, where they were all run.
+        least_flop, least_bytes: what the step must compute and read at least (weights once, the
+            cache once; of experts the expected number), as the decoder counts it.
     """
 
     SECTION: ClassVar[str] = "decoder"
 
-    phase: Literal["decode", "prefill"]
+    phase: Annotated[str, Field(pattern=r"^(decode|prefill)$")]
     model: Word
     tp: Count = 1
     weights: Word
     batch: Count
     context_tokens: Count
-    mode: Literal["graph", "eager", "compiled", "transformers"]
+    mode: Annotated[str, Field(pattern=r"^(graph|eager|compiled|transformers)$")]
     parameters: Count | None = None
     peak_memory_bytes: Count | None = None
     weights_bytes: Count | None = None
     tpot_by_s: dict[str, float] = Field(default_factory=dict)
+    least_flop: Positive | None = None
+    least_bytes: Positive | None = None
     note: str = ""
 
     @property

@@ -58,7 +58,7 @@ _PRIVATE = re.compile(
     r"|(?:^|[\s='\"])(?:/(?:home|root|Users|tmp|mnt|opt|var|work|srv|data)\b|~/|[A-Za-z]:\\)"
 )
 Text = Annotated[str, Field(max_length=2000)]
-Level = Literal["quick", "standard", "full", "model", "import", "reference"]
+Level = Literal["quick", "standard", "full", "model", "collectives", "import", "reference"]
 FULL_LEVELS = ("full", "reference")
 _JOINED = ("decoder", "collective", "link")
 """Sections whose rows add up over records: other models, other numbers of ranks."""
@@ -150,6 +150,7 @@ class Measurement(Frozen):
         level: how thorough; only ``full`` and ``reference`` records answer for a spec id.
         finished: False while sections are missing because the run was interrupted.
         complete_sections: sections that ran to their end.
+        cases_done: of an unfinished record, the pieces that need not run again.
         source: who made the numbers: ``roofline measure``, or an origin in words.
         spread_definition: what ``spread`` means in its rows.
         errors: sections that failed, with the reason.
@@ -172,6 +173,7 @@ class Measurement(Frozen):
     level: Level
     finished: bool = True
     complete_sections: tuple[Text, ...] = ()
+    cases_done: tuple[Text, ...] = ()
     source: Text = "roofline measure"
     spread_definition: Text = "(p90 - p10) / median of the raw times"
     before: Conditions = Conditions()
@@ -227,7 +229,7 @@ class Measurement(Frozen):
     @property
     def full_sections(self) -> tuple[str, ...]:
         """Sections that may answer for the spec id."""
-        if self.level not in FULL_LEVELS and self.level != "model":
+        if self.level not in (*FULL_LEVELS, "model", "collectives"):
             return ()
         return tuple(name for name in self.complete_sections if self.rows(name))
 

@@ -27,7 +27,7 @@ from roofline.errors import InputError
 from roofline.measure.framework import torch
 
 SPREAD_LIMIT = 0.10
-KEPT_TIMES = 50
+KEPT_TIMES = 20
 _LONGEST_GRAPH = 4096
 
 Launch = Callable[[], Any]
