@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roofline.dtypes import SIXTEEN_BIT, Dtype
-from roofline.errors import InputError, MissingDataError, RooflineError, UnsupportedError
+from roofline.dtypes import Dtype
+from roofline.errors import InputError, MissingDataError, RooflineError
 from roofline.hardware.accelerator import Accelerator, load_accelerator
 from roofline.models.architecture import Architecture
 from roofline.timing.parallel import Parallel, shard
@@ -31,7 +31,7 @@ from roofline.timing.roofs import datasheet_roofs
 from roofline.timing.steps import step_bound
 from roofline.units import Numeric
 from roofline.validation.rows import Row
-from roofline.validation.storage import cache_format, row_architecture
+from roofline.validation.storage import cache_format, on_device, row_architecture
 from roofline.work.operators import Formats, Step
 
 MANY_SEQUENCES = 1e6
@@ -123,8 +123,9 @@ def _case(row: Row) -> _Case:
     if row.model is None or row.accelerator is None or row.n_gpu is None:
         raise MissingDataError("the row names no model, accelerator or number of accelerators")
     accelerator = load_accelerator(row.accelerator)
-    arch = _computable(row_architecture(row), accelerator, row)
-    kv = cache_format(row, arch)
+    arch = row_architecture(row)
+    arch = replace(arch, dtype=on_device(arch.dtype, accelerator))
+    kv = on_device(cache_format(row, arch), accelerator)
     if row.plain and row.tp is not None and row.tp > 1 and row.dp == 1:
         parallel = Parallel(tp=row.tp)
         try:
@@ -132,17 +133,6 @@ def _case(row: Row) -> _Case:
         except InputError:
             pass  # the engine pads or copies what tp does not divide; all accelerators as one hold
     return _Case(arch, kv, accelerator, Parallel(), pooled=True)
-
-
-def _computable(arch: Architecture, accelerator: Accelerator, row: Row) -> Architecture:
-    """Let 16 bit be the type that the device has, where the table does not say which it was."""
-    rates = accelerator.compute.flop_per_s
-    if arch.dtype.name not in SIXTEEN_BIT or rates.get(arch.dtype.name):
-        return arch
-    other = Dtype.FP16 if arch.dtype is Dtype.BF16 else Dtype.BF16
-    if not rates.get(other.name):
-        raise UnsupportedError(f"{accelerator.id} states no 16-bit peak")
-    return replace(arch, dtype=other)
 
 
 def _in_flight(row: Row) -> float:

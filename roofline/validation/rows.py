@@ -194,7 +194,10 @@ def _quantity(
 
 def _serving_row(line: dict[str, str], run: int) -> Row:
     model, device = model_named(line["model"]), accelerator_named(line["gpu"])
-    storage = format_named(line["weight_dtype"])
+    label = line["weight_dtype"]
+    if line["engine"] == "llama.cpp" and label == "mxfp4":
+        label = "gguf-mxfp4"  # llama.cpp reads no other file
+    storage = format_named(label)
     load = LOADS.get(line["load"], "unstated")
     batch = number_or_none(line["batch"])
     tp, pp = _whole(line["tp"]), _whole(line["pp"]) or 1
@@ -219,7 +222,7 @@ def _serving_row(line: dict[str, str], run: int) -> Row:
         engine_label=line["engine"], engine=engine_named(line["engine"]),
         engine_version=line["engine_version"], n_gpu=gpus, tp=tp, pp=pp, dp=dp,
         ep=(gpus or 1) if re.search(r"\bep|EP", plan) else 1, plain=whole and not split and pp == 1,
-        plan=plan, weights_label=line["weight_dtype"], weights=storage.blocks, head=storage.head,
+        plan=plan, weights_label=label, weights=storage.blocks, head=storage.head,
         weights_known=storage.known, kv=KV_FORMATS.get(line["kv_dtype"]),
         prompt_tokens=number_or_none(line["isl"]), output_tokens=number_or_none(line["osl"]),
         cached_tokens=number_or_none(line["context_depth"]) or 0.0, load=load, batch=batch,

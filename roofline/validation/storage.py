@@ -11,9 +11,11 @@ import functools
 from dataclasses import replace
 
 from roofline.dtypes import DTYPES, Dtype
+from roofline.hardware.accelerator import Accelerator
 from roofline.models.architecture import Architecture, Experts, LayerGroup, Linear
 from roofline.models.config import load_model
 from roofline.validation.rows import Row
+from roofline.work.gguf_mix import mix_format, mix_names
 from roofline.work.weights import own_format
 
 _SMALL_BITS = 9.0
@@ -35,6 +37,15 @@ def row_architecture(row: Row) -> Architecture:
     if head is None and row.weights is not None and row.engine_label in _QUANTISES_HEAD:
         head = row.weights if row.weights.bits <= _SMALL_BITS else None
     return stored_as(row.model or "", row.weights, head)
+
+
+def likely_architecture(row: Row) -> Architecture:
+    """Load the model of a row as its file most likely is: a GGUF mix by its mean, for estimates."""
+    name = row.weights_label.removeprefix("gguf-")
+    if row.weights is None or row.weights_label == name or name not in mix_names():
+        return row_architecture(row)
+    mean = mix_format(load_model(row.model or ""), name)
+    return stored_as(row.model or "", mean, row.head)
 
 
 @functools.lru_cache(maxsize=256)
@@ -65,6 +76,20 @@ def _experts_stored(experts: Experts, dtype: Dtype) -> Experts:
 
 def _linear_stored(linear: Linear, dtype: Dtype) -> Linear:
     return replace(linear, dtype=dtype) if linear.quantisable else linear
+
+
+def on_device(dtype: Dtype, accelerator: Accelerator) -> Dtype:
+    """Give the 16-bit type that a device has for the other one: the bytes are the same.
+
+    >>> from roofline.hardware.accelerator import load_accelerator
+    >>> on_device(Dtype.FP16, load_accelerator("gb10-dgx-spark")).name
+    'bf16'
+    """
+    rates = accelerator.compute.flop_per_s
+    other = {"bf16": Dtype.FP16, "fp16": Dtype.BF16}.get(dtype.name)
+    if other is None or rates.get(dtype.name) or not rates.get(other.name):
+        return dtype
+    return other
 
 
 def cache_format(row: Row, arch: Architecture) -> Dtype:
