@@ -76,7 +76,8 @@ def load_accelerator(accelerator: str | Path | Accelerator) -> Accelerator:
     """Load an accelerator by its id, from a YAML file, or take it as it is.
 
     Case does not matter, vendor words may be there, and a name that fits exactly one variant is
-    taken (``b200``, ``NVIDIA L40S``); one that fits several is refused with their ids.
+    taken (``b200``, ``NVIDIA L40S``); one that fits several is refused with their ids. A measured
+    record (its file, or the id of a measured CPU) stands for its device, with measured roofs.
 
     Raises:
         UnknownNameError: no such id, or a name that several variants share.
@@ -103,6 +104,8 @@ def load_accelerator(accelerator: str | Path | Accelerator) -> Accelerator:
     key = accelerator.strip().lower()
     if key in files:
         return _load_by_id(key, files[key])
+    if key.startswith("cpu-") or key.endswith(".json"):
+        return _measured(accelerator)
     if key.endswith(_SUFFIXES) or "/" in accelerator or "\\" in accelerator:
         return read_accelerator(Path(accelerator).expanduser())
     found = _resolve(accelerator, files)
@@ -139,6 +142,13 @@ def _load_by_id(spec_id: str, path: Path) -> Accelerator:
     if accelerator.id != spec_id:
         raise SpecError(f"{path}: holds id {accelerator.id!r}; id and file name must agree")
     return accelerator
+
+
+def _measured(record: str) -> Accelerator:
+    from roofline.hardware.measured import measured_accelerator  # only for devices without a spec
+    from roofline.hardware.measurement import load_measurement
+
+    return measured_accelerator(load_measurement(record))
 
 
 def _spec_files() -> dict[str, Path]:

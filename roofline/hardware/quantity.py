@@ -78,9 +78,9 @@ def _quantity(unit: str, low: float, high: float) -> BeforeValidator:
 
 MemoryBytes = Annotated[float, _quantity("B", 64e6, 20e12)]
 CacheBytes = Annotated[float, _quantity("B", 1e3, 64e9)]
-MemoryBytesPerSecond = Annotated[float, _quantity("B/s", 1e9, 200e12)]
+MemoryBytesPerSecond = Annotated[float, _quantity("B/s", 100e6, 200e12)]
 LinkBytesPerSecond = Annotated[float, _quantity("B/s", 1e6, 50e12)]
-FlopPerSecond = Annotated[float, _quantity("FLOP/s", 1e9, 1e18)]
+FlopPerSecond = Annotated[float, _quantity("FLOP/s", 1e6, 1e18)]
 Hertz = Annotated[float, _quantity("Hz", 10e6, 20e9)]
 Watts = Annotated[float, _quantity("W", 0.5, 100e3)]
 Seconds = Annotated[float, _quantity("s", 1e-9, 10.0)]

@@ -144,6 +144,11 @@ class Accelerator(Facts):
         return self
 
     @property
+    def is_measured(self) -> bool:
+        """Whether its roofs are measured ones, so that nothing made from them is a bound."""
+        return self.confidence == "measured"
+
+    @property
     def compute_types(self) -> tuple[str, ...]:
         """The types that it has a peak for, in the order of ``dtypes.COMPUTE_TYPES``."""
         return tuple(

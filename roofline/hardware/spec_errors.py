@@ -23,7 +23,7 @@ def spec_error(document: Document, model: type[BaseModel], error: ValidationErro
     """Turn the findings of pydantic into one error with the line of the first."""
     findings = sorted(
         (_finding(document, model, entry) for entry in error.errors(include_url=False)),
-        key=lambda finding: finding[0],
+        key=lambda finding: ("is missing" in finding[1], finding[0]),  # a slip explains a gap
     )
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
     return SpecError(findings[0][1] + more)

@@ -65,11 +65,12 @@ def read_yaml(path: Path) -> Document:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.is_dir():
-            raise SpecError(f"{path} is a folder; give a YAML file")
+        is_folder = path.is_dir()
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
+        if is_folder:
+            raise SpecError(f"{path} is a folder; give a YAML file") from None
         raise SpecError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError:  # a NUL in the name
         raise SpecError(f"{str(path)!r} is no file name") from None
