@@ -90,7 +90,7 @@ class CopyRow(Row):
 
 
 class MatmulRow(Row):
-    """One matrix product.
+    """One matrix product; ``grouped``: ``m`` rows over ``experts`` matrices of [k, n].
 
     >>> row = MatmulRow(compute="bf16", m=8192, n=8192, k=8192, shape="square", median_s=1.399e-3)
     >>> row.flop, row.flop_per_s / 1e12
@@ -125,7 +125,8 @@ class MatmulRow(Row):
         """Both operands read and the 16-bit (or wider) result written, each once."""
         operand = VALUE_BYTES[self.compute]
         result = 4.0 if self.compute == "int8" else max(operand, 2.0)
-        return operand * self.k * (self.m + self.n) + result * self.m * self.n
+        weights = self.experts * self.k * self.n
+        return operand * (self.k * self.m + weights) + result * self.m * self.n
 
 
 class AttentionRow(Row):

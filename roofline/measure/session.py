@@ -36,6 +36,7 @@ from roofline.measure.device import (
 )
 from roofline.measure.host_link_sweep import host_link_cases
 from roofline.measure.launch_sweep import launch_cases
+from roofline.measure.grouped_sweep import grouped_cases
 from roofline.measure.matmul_sweep import matmul_cases
 from roofline.units import show
 
@@ -43,7 +44,10 @@ SWEEPS: dict[str, Callable[[Target, Level], list[Case]]] = {
     "launch": launch_cases,
     "copy": copy_cases,
     "host_link": host_link_cases,
-    "matmul": matmul_cases,
+    "matmul": lambda target, level: [
+        *matmul_cases(target, level),
+        *grouped_cases(target, level),
+    ],
     "attention": attention_cases,
 }
 """Sections of a machine's own roofs, in the order in which they are run."""
