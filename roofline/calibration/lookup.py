@@ -13,7 +13,12 @@ from roofline.calibration.store import calibration_path, read_calibration
 from roofline.calibration.typical import device_class, typical_terms
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
-from roofline.hardware.measurement import Measurement, load_measurement
+from roofline.hardware.measurement import (
+    Measurement,
+    load_measurement,
+    parse_measurement,
+    to_json,
+)
 from roofline.timing.terms import DeviceTerms, EngineTerms, Spread
 
 CLASS_SPREAD = Spread(0.8, 1.6, 0, "no record of this machine: class-typical terms")
@@ -107,14 +112,10 @@ def _check_same(accelerator: Accelerator, spec_id: str, machine: object) -> None
         )
 
 
-@lru_cache(maxsize=8)
-def _cached_fit(text: str, accelerator: Accelerator) -> MachineFit:
-    from roofline.hardware.measurement import parse_measurement
-
-    return fit_machine(parse_measurement(text), accelerator)
-
-
 def _fit(record: Measurement, accelerator: Accelerator) -> MachineFit:
-    from roofline.hardware.measurement import to_json
+    return _cached_fit(to_json(record), accelerator.model_dump_json())
 
-    return _cached_fit(to_json(record), accelerator)
+
+@lru_cache(maxsize=8)
+def _cached_fit(record: str, accelerator: str) -> MachineFit:
+    return fit_machine(parse_measurement(record), Accelerator.model_validate_json(accelerator))

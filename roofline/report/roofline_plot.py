@@ -55,8 +55,8 @@ def roofline_figure(prediction: "Prediction") -> "Figure":
         f"ridge {number(ridge)} FLOP/B",
         (ridge, peak),
         textcoords="offset points",
-        xytext=(0, 9),
-        ha="center",
+        xytext=(8, -16),
+        ha="left",
         color=_COLOURS["roof"],
     )
     for name, marker in (("prefill", "o"), ("decode", "^")):

@@ -68,6 +68,13 @@ class Deployment:
         return shard(self.arch, self.parallel)
 
     @cached_property
+    def _run_rank(self) -> Architecture:
+        """One rank's share as the engine runs it: the minimal decoder keeps lm_head whole."""
+        if self.engine.name == "cuda-graph" and self.parallel.tp > 1:
+            return replace(self.rank, lm_head=self.arch.lm_head)
+        return self.rank
+
+    @cached_property
     def roofs(self) -> Roofs:
         """Datasheet roofs, which bounds use."""
         return datasheet_roofs(self.accelerator)
@@ -103,9 +110,10 @@ class Deployment:
 
     def middle(self, step: Step, *, long_phase: bool) -> StepEstimate:
         """The middle of a step's estimate, part by part."""
-        operators, kinds = self.operators(step)
+        operators = step_operators(self._run_rank, step, self.formats)
+        kinds = operator_compute(operators, self.accelerator, self.compute)
         return estimate_step(
-            self.rank,
+            self._run_rank,
             operators,
             kinds,
             step,

@@ -188,6 +188,8 @@ def _small_kernels(
             values = _values_per_row(kernel, group, arch.hidden_size)
             moved = rows * values * ACTIVATION_BYTES / max(kernel.calls, 1e-9)
             each = device.small.seconds(moved, 0.0)
+            if kernel.not_for_one:
+                each = np.where(rows > 1, each, 0.0)
             seconds = seconds + group.n_layers * kernel.calls * each
             calls += group.n_layers * kernel.calls
     return [Part("small kernels", "small", calls, seconds)] if calls else []

@@ -168,6 +168,7 @@ class SmallKernel:
         calls: kernels a layer.
         hidden, query, key, inner, picked: 16-bit values that it moves per token, in widths of the
             hidden state, queries, keys and feed-forward (``picked``: per chosen expert).
+        not_for_one: a copy that a step of one token does not need: its layout is right already.
     """
 
     name: str
@@ -178,6 +179,7 @@ class SmallKernel:
     key: float = 0.0
     inner: float = 0.0
     picked: float = 0.0
+    not_for_one: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Fitting: records and published rows to the terms that calibration loads."""
