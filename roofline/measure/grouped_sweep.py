@@ -50,9 +50,8 @@ def _grouped(target: Target, held: int, k: int, n: int) -> Iterator[MatmulRow]:
     sets = max(1, min(sets, int(MOST_BYTES / (one * held))))
     stacks = []
     for _ in range(sets):
-        stack = torch.empty(held, n, k, device=device, dtype=torch.bfloat16)
-        stack.normal_()
-        stacks.append(stack.transpose(1, 2))
+        stack = torch.empty(held, k, n, device=device, dtype=torch.bfloat16)
+        stacks.append(stack.normal_())
     for touched in sorted({max(held // 16, 1), max(held // 4, 1), held}):
         for per_expert in ROWS_PER_EXPERT:
             rows = touched * per_expert
