@@ -122,7 +122,9 @@ def read_jamba(fields: Fields) -> Draft:
     return close(fields, facts, layers, hidden)
 
 
-def mamba2_of(fields: Fields, hidden: int, *, path: str, norm: bool = True) -> Part:
+def mamba2_of(
+    fields: Fields, hidden: int, *, path: str, norm: bool = True, out_bias: str = ""
+) -> Part:
     """Build a Mamba-2 block from the config's words for its channels and heads."""
     inner = fields.optional("mamba_d_ssm")
     if inner is None:
@@ -131,7 +133,9 @@ def mamba2_of(fields: Fields, hidden: int, *, path: str, norm: bool = True) -> P
     head_name, head = fields.find("mamba_d_head", "mamba_head_dim", "mamba_headdim")
     if head_name and head != "auto":
         inner = n_heads * fields.whole(head_name, head)
-    return mamba2(fields, hidden, path=path, inner=inner, n_heads=n_heads, norm=norm)
+    return mamba2(
+        fields, hidden, path=path, inner=inner, n_heads=n_heads, norm=norm, out_bias=out_bias
+    )
 
 
 def read_bamba(fields: Fields) -> Draft:
@@ -157,7 +161,7 @@ def read_falcon_h1(fields: Fields) -> Draft:
     facts = Facts(mlp_path="feed_forward")
     attention = attention_part(fields, facts, heads_of(fields, hidden))
     norm = fields.flag("mamba_rms_norm", default=False)
-    state = mamba2_of(fields, hidden, path="mamba", norm=norm)
+    state = mamba2_of(fields, hidden, path="mamba", norm=norm, out_bias="projectors_bias")
     block = transform(fields, facts, hidden, sparse=False)
     layers = [join(i, state, attention, block, norms=2 * hidden) for i in range(n_layers)]
     return close(fields, facts, layers, hidden)

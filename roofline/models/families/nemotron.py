@@ -23,6 +23,8 @@ from roofline.models.parts import Part, join
 
 LETTERS = {"M": "mamba", "*": "full", "-": "mlp", "E": "moe"}
 NEMOTRON = Facts(
+    qkv_bias=False,
+    o_bias=False,
     attention_path="mixer", mlp_path="mixer", expert_path="mixer.experts", router="mixer.gate",
     shared_path="mixer.shared_experts", gated=False, norms=1,
 )  # fmt: skip

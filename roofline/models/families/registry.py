@@ -157,7 +157,7 @@ BALANCED = frozenset({
     "glm_moe_dsa", "minimax_m2", "dots1", "mimo_v2_flash", "longcat_flash", "lfm2_moe",
     "exaone_moe", "deepseek_v4",
 })  # fmt: skip
-"""Families whose checkpoints hold one bias an expert, which training balances and no class counts."""
+"""Families whose checkpoints hold a bias for each expert, to balance them, that no class counts."""
 
 
 def _router_biases(architecture: Architecture, fields: Fields, model_type: str) -> int:

@@ -168,9 +168,8 @@ def read_mpt(fields: Fields) -> Draft:
         raise fields.error("no 'd_model'; the architecture needs it")
     ratio = fields.count("expansion_ratio", default=4)
     width = ratio * fields.count("d_model")
-    bias = not fields.flag("no_bias", default=True)
     fields.values = {**fields.values, "intermediate_size": width}
-    return read_decoder(fields, replace(facts, qkv_bias=bias, o_bias=bias, mlp_bias=bias))
+    return read_decoder(fields, facts)
 
 
 def read_dbrx(fields: Fields) -> Draft:
@@ -268,3 +267,13 @@ def read_mllama(fields: Fields) -> Draft:
     draft = close(fields, Facts(), layers, hidden)
     vocab = fields.count(*VOCAB)
     return replace(draft, embedding=(vocab + 8) * hidden)  # eight further input tokens
+
+
+def read_laguna(fields: Fields) -> Draft:
+    """Read Laguna: a gate on the output by head, or by value where the config says so."""
+    name, value = fields.find("gating")
+    by_head = value in (None, True, "per-head", "per_head", "headwise")
+    if not by_head and value not in (False, "per-element", "per_element", "elementwise"):
+        raise fields.error(f"'{name}' is {value!r}; known are true, false, per-head, per-element")
+    gate = "head" if by_head else "output"
+    return read_decoder(fields, replace(FAMILIES["laguna"], gate=gate, gate_when=True))

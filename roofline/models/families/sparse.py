@@ -114,10 +114,7 @@ def shared_width(fields: Fields, expert: int) -> int:
     name, value = fields.find(*SHARED_WIDTH)
     count = fields.find(*SHARED_COUNT)[1]
     if name:
-        width = fields.whole(name, value, least=0)
-        if name.startswith(("moe_shared", "shared_experts")) and fields.has(*SHARED_COUNT):
-            return width * fields.count(*SHARED_COUNT, least=0)
-        return width
+        return fields.whole(name, value, least=0)
     if isinstance(count, (list, tuple)):
         raise fields.error("shared experts that differ by layer are not modelled")
     return expert * fields.count(*SHARED_COUNT, default=0, least=0, silent=True)
@@ -145,7 +142,12 @@ def expert_block(fields: Fields, facts: Facts, hidden: int, *, gated: bool = Tru
         shape, gated=gated, bias=facts.expert_bias, router_bias=router_bias,
         path=facts.expert_path, router=facts.router, names=facts.expert_names,
     )  # fmt: skip
-    shared = feed_forward(hidden, shared_width(fields, width), gated=gated, path=facts.shared_path)
+    mlp_bias = facts.mlp_bias
+    if not isinstance(mlp_bias, bool):
+        mlp_bias = fields.flag(mlp_bias[0], default=mlp_bias[1])
+    shared = feed_forward(
+        hidden, shared_width(fields, width), gated=gated, bias=mlp_bias, path=facts.shared_path
+    )
     linears = (*part.linears, *shared.linears)
     if facts.shared_gate and shared.linears:
         gate = Linear(

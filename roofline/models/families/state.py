@@ -61,18 +61,26 @@ def mamba(fields: Fields, hidden: int, *, path: str, norms: bool) -> Part:
 
 
 def mamba2(
-    fields: Fields, hidden: int, *, path: str, inner: int, n_heads: int, norm: bool = True
+    fields: Fields,
+    hidden: int,
+    *,
+    path: str,
+    inner: int,
+    n_heads: int,
+    norm: bool = True,
+    out_bias: str = "",
 ) -> Part:
     """Build a Mamba-2 block of ``inner`` channels in ``n_heads`` heads."""
     state = fields.count("mamba_d_state", "ssm_state_size", "state_size", default=128)
     groups = fields.count("mamba_n_groups", "n_groups", "mamba_ngroups", default=1)
     kernel = fields.count("mamba_d_conv", "conv_kernel", default=4)
     bias = fields.flag("mamba_proj_bias", "use_bias", "add_bias_linear", default=False)
+    after = fields.flag(out_bias, default=False) if out_bias else bias
     conv_bias = fields.flag("mamba_conv_bias", "use_conv_bias", default=True)
     convolved = inner + 2 * groups * state
     linears = (
         Linear(f"{path}.in_proj", hidden, inner + convolved + n_heads, bias),
-        Linear(f"{path}.out_proj", inner, hidden, bias, Split.ROW),
+        Linear(f"{path}.out_proj", inner, hidden, after, Split.ROW),
     )
     small = 3 * n_heads + convolved * (kernel + conv_bias) + (inner if norm else 0)
     values = inner * state
