@@ -2,6 +2,7 @@
 
     engine pools    lines with model, card, parallelism and memory fraction: weights and KV cache
     loaded weights  what loading took, where the rest is not stated
+    logged tokens   the cache of the tokens that a log states, against the pool it states
     llama.cpp       weights on the card, cache and compute buffer as printed
     transformers    peak of torch's allocator for one prompt and 2,048 generated tokens
     files           GGUF files
@@ -11,67 +12,15 @@ Lines that a constant was read from are shown as ``fit`` and judge nothing.
 Units    GiB, as the logs have it (several print "GB" and divide by 2³⁰); errors are relative.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from roofline.errors import MissingDataError, RooflineError
-from roofline.hardware.accelerator import Accelerator, Memory, load_accelerator
-from roofline.models.architecture import Architecture
-from roofline.models.config import load_model
-from roofline.serving.activation import forward_bytes
-from roofline.serving.budget import budget
-from roofline.serving.extras import Extras
-from roofline.serving.placement import Placement
-from roofline.timing.parallel import Parallel
-from roofline.units import GIB
-from roofline.validation.memory_names import (
-    CARDS,
-    CONFIGS,
-    OTHER_CARDS,
-    format_of,
-    line_engine,
-    model_of,
-)
-from roofline.validation.memory_reasons import FITTED, LARGER_ERRORS, NOT_JUDGED
-from roofline.validation.published import published_folder, table_lines
-from roofline.work.gguf_mix import mix_bytes, mix_names
-from roofline.work.kv_cache import bytes_per_token, cache_bytes, state_bytes
-from roofline.work.weights import stored_bytes
-
-Line = dict[str, str]
-
-
-@dataclass(frozen=True)
-class MemoryRow:
-    """One logged figure and what the budget says.
-
-    Args:
-        id: the line's id in its table.
-        group: one of the module's groups.
-        quantity: such as ``weights`` or ``KV cache``.
-        model, setting: what the line is about, in words.
-        predicted, measured: in GiB.
-        role: ``judged``, ``fit`` or ``not judged``.
-        reason: why the error is larger than 5 %, or why the row is not judged.
-    """
-
-    id: str
-    group: str
-    quantity: str
-    model: str
-    setting: str
-    predicted: float
-    measured: float
-    role: str = "judged"
-    reason: str = ""
-
-    @property
-    def error(self) -> float:
-        """Relative error of the prediction, signed."""
-        return (self.predicted - self.measured) / abs(self.measured)
+from roofline.errors import RooflineError
+from roofline.validation.memory_lines import Line, MemoryRow, line_rows
+from roofline.validation.memory_reasons import BRANCH, FITTED, LARGER_ERRORS
+from roofline.validation.published import table_lines
 
 
 @dataclass(frozen=True)
@@ -129,11 +78,8 @@ def validate_memory() -> MemoryValidation:
     rows: list[MemoryRow] = []
     refused: list[Refused] = []
     for line in (*table_lines("capacity"), *table_lines("startup")):
-        if line["id"] in NOT_JUDGED:
-            refused.append(Refused(line["id"], NOT_JUDGED[line["id"]]))
-            continue
         try:
-            found = [_annotated(row) for row in _rows(line)]
+            found = [_annotated(row, line) for row in line_rows(line)]
         except RooflineError as error:
             refused.append(Refused(line["id"], str(error)))
             continue
@@ -143,177 +89,10 @@ def validate_memory() -> MemoryValidation:
     return MemoryValidation(tuple(rows), tuple(refused))
 
 
-def _annotated(row: MemoryRow) -> MemoryRow:
+def _annotated(row: MemoryRow, line: Line) -> MemoryRow:
     key = (row.id, row.quantity)
     if key in FITTED:
-        return _with(row, role="fit", reason=FITTED[key])
-    return _with(row, reason=LARGER_ERRORS.get(key, ""))
-
-
-def _with(row: MemoryRow, **changes: str) -> MemoryRow:
-    from dataclasses import replace
-
-    return replace(row, **changes)
-
-
-def _rows(line: Line) -> Iterator[MemoryRow]:
-    group = line.get("source_group", "startup")
-    reader: Callable[[Line], Iterator[MemoryRow]] = {
-        "llamacpp_gpu_logs_llama2": _llama_cpp_rows,
-        "qwen_hf_memory": _transformers_rows,
-        "gguf_sizes": _file_rows,
-        "llamacpp_github": _cache_rows,
-    }.get(group, _engine_rows)
-    return reader(line)
-
-
-def _engine_rows(line: Line) -> Iterator[MemoryRow]:
-    """Weights and pool of an engine that takes a fraction of the memory."""
-    arch, own = _architecture(line)
-    placement = Placement(
-        arch,
-        _card(line),
-        Parallel(tp=int(line["tp"] or 1)),
-        None if own else format_of(line["weight_dtype"]),
-        format_of(line.get("kv_dtype", "")),
-        line_engine(line),
-        Extras(towers=True),
-    )
-    memory = budget(placement, 1, 1)
-    held = ("rotary", "padding", "encoders")
-    loaded = memory.weights_bytes + sum(
-        part.bytes for part in memory.parts if part.name.startswith(held)
-    )
-    complete = bool(line["gpu_memory_utilization"]) and bool(line["gpu"])
-    group = "engine pools" if complete else "loaded weights"
-    setting = f"{placement.parallel}, {memory.rule.split(':')[0]}, {placement.fraction:g}"
-    about = (line["model"], f"{line['gpu'] or 'card not stated'}, {setting}")
-    if line["weights_gib_per_gpu"]:
-        yield MemoryRow(line["id"], group, "weights", *about, loaded / GIB,
-                        float(line["weights_gib_per_gpu"]))  # fmt: skip
-    logged = _logged_pool(line, placement)
-    if complete and logged is not None:
-        pool = memory.kv_pool_bytes - memory.pool_shortfall_bytes
-        yield MemoryRow(line["id"], group, "KV cache", *about, pool / GIB, logged)
-
-
-def _logged_pool(line: Line, placement: Placement) -> float | None:
-    """The pool per card in GiB: as logged, or the logged tokens' bytes."""
-    if line["kv_available_gib_per_gpu"]:
-        return float(line["kv_available_gib_per_gpu"])
-    if not line["kv_tokens"]:
-        return None
-    if placement.groups is not None:
-        raise MissingDataError("tokens of a mixed model say nothing about its pool")
-    return int(line["kv_tokens"]) * bytes_per_token(placement.rank, placement.kv_format) / GIB
-
-
-def _architecture(line: Line) -> tuple[Architecture, bool]:
-    """The line's model, and whether its formats are the checkpoint's own."""
-    if line["model"] not in CONFIGS:
-        return load_model(model_of(line)), False
-    arch = load_model(published_folder() / "configs" / CONFIGS[line["model"]])
-    return arch, line["weight_dtype"] == "nvfp4"
-
-
-def _card(line: Line) -> Accelerator:
-    total = float(line["total_gpu_gib"]) * GIB if line["total_gpu_gib"] else None
-    label = line["gpu"]
-    if label in OTHER_CARDS:
-        other = OTHER_CARDS[label]
-        return _stand_in(other.name, other.vendor, other.usable_bytes, other.source)
-    if label not in CARDS:
-        return _stand_in(label or "a card", "NVIDIA", total or 1e13, "the line's own log")
-    card = load_accelerator(CARDS[label])
-    if total is None:
-        return card
-    shown = card.memory.model_copy(update={"usable_bytes": total})
-    return card.model_copy(update={"memory": shown})
-
-
-def _stand_in(name: str, vendor: str, usable_bytes: float, source: str) -> Accelerator:
-    """A card without a spec: only what its driver shows is known."""
-    return Accelerator(
-        id="-".join(name.lower().split()).replace("(", "").replace(")", ""),
-        name=name,
-        vendor=vendor,
-        kind="gpu",
-        memory=Memory(usable_bytes=usable_bytes, source=source),
-    )
-
-
-def _llama_cpp_rows(line: Line) -> Iterator[MemoryRow]:
-    arch = load_model(model_of(line))
-    context = int(line["context_tokens"])
-    gguf = line["weight_dtype"].removeprefix("gguf-")
-    size = mix_bytes(arch, gguf) if gguf in mix_names() else stored_bytes(arch)
-    kv = format_of(line["kv_dtype"])
-    cache = float(cache_bytes(arch, context, kv or arch.dtype))
-    placement = Placement(arch, _card({**line, "gpu": "", "total_gpu_gib": ""}),
-                          engine=line_engine(line))  # fmt: skip
-    table = _table_bytes(arch, gguf)
-    buffer = budget(placement, 1, context).activation_bytes
-    about = (line["model"], f"{line['weight_dtype']}, context {context}")
-    if line["process_total_gib"]:
-        yield MemoryRow(line["id"], "llama.cpp", "total", *about,
-                        (size - table + cache + buffer) / GIB,
-                        float(line["process_total_gib"]))  # fmt: skip
-    if line["kv_mib"]:
-        yield MemoryRow(line["id"], "llama.cpp", "KV cache", *about, cache / GIB,
-                        float(line["kv_mib"]) / 1024)  # fmt: skip
-    if line["file_size_gib"]:
-        yield MemoryRow(line["id"], "files", "file", *about, size / GIB,
-                        float(line["file_size_gib"]))  # fmt: skip
-
-
-def _table_bytes(arch: Architecture, gguf: str) -> float:
-    """The token table, which llama.cpp keeps in host memory."""
-    if gguf in mix_names():
-        return arch.embedding_parameters * _bits(gguf) / 8
-    return arch.embedding_parameters * arch.dtype.bytes_per_value
-
-
-def _bits(gguf: str) -> float:
-    dtype = format_of(f"gguf-{gguf}")
-    return 16.0 if dtype is None else dtype.bits
-
-
-def _cache_rows(line: Line) -> Iterator[MemoryRow]:
-    arch = load_model(model_of(line))
-    context = int(line["context_tokens"])
-    kv = format_of(line["kv_dtype"])
-    cache = float(cache_bytes(arch, context, kv or arch.dtype)) + state_bytes(arch)
-    yield MemoryRow(line["id"], "llama.cpp", "KV cache", line["model"], f"context {context}",
-                    cache / GIB, float(line["kv_mib"]) / 1024)  # fmt: skip
-
-
-_GENERATED = 2048
-
-
-def _transformers_rows(line: Line) -> Iterator[MemoryRow]:
-    """Peak of torch's allocator: weights, cache of all tokens, activations of the prompt."""
-    arch = load_model(model_of(line))
-    context = int(line["context_tokens"])
-    prompt = max(context - _GENERATED, 1)
-    kv = format_of(line["kv_dtype"])
-    peak = (
-        stored_bytes(arch, format_of(line["weight_dtype"]))
-        + float(cache_bytes(arch, context, kv or arch.dtype))
-        + float(forward_bytes(arch, prompt, residuals=4))
-    )
-    yield MemoryRow(line["id"], "transformers", "peak", line["model"],
-                    f"{line['weight_dtype']}, context {context}", peak / GIB,
-                    float(line["process_total_gib"]))  # fmt: skip
-
-
-def _file_rows(line: Line) -> Iterator[MemoryRow]:
-    gguf = line["weight_dtype"].removeprefix("gguf-")
-    arch = load_model(model_of(line))
-    if gguf in mix_names():
-        size = mix_bytes(arch, gguf)
-    elif gguf in ("f16", "bf16"):
-        size = stored_bytes(arch)
-    else:
-        raise MissingDataError(f"no table of tensor types for the mix {gguf!r}")
-    yield MemoryRow(line["id"], "files", "file", line["model"], line["weight_dtype"], size / GIB,
-                    float(line["file_size_gib"]))  # fmt: skip
+        return replace(row, role="fit", reason=FITTED[key])
+    if "PR " in line["engine_version"] and "before" not in line["engine_version"]:
+        return replace(row, role="not judged", reason=LARGER_ERRORS.get(key, BRANCH))
+    return replace(row, reason=LARGER_ERRORS.get(key, ""))

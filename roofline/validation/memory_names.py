@@ -14,7 +14,7 @@ MODELS = {
     "Llama-2-7B": "llama-2-7b", "Llama-2-13B": "llama-2-13b", "Llama-2-70B": "llama-2-70b",
     "Llama-3-8B": "llama-3-8b", "Llama-3-70B": "llama-3-70b", "Llama-3.1-8B": "llama-3.1-8b",
     "Llama-3.1-70B": "llama-3.1-70b", "Llama-3.3-70B": "llama-3.3-70b",
-    "Llama-3.1-405B": "llama-3.1-405b", "gpt-oss-20b": "gpt-oss-20b",
+    "DeepSeek-V3 class": "deepseek-v3", "gpt-oss-20b": "gpt-oss-20b",
     "gpt-oss-20b-mxfp4": "gpt-oss-20b", "gpt-oss-120b": "gpt-oss-120b",
     "DeepSeek-R1": "deepseek-r1", "DeepSeek-R1/V3": "deepseek-r1",
     "Mistral-Small-24B": "mistral-small-24b",
@@ -29,6 +29,9 @@ CONFIGS = {
     "Gemma-4-31B": "nvidia--Gemma-4-31B-IT-NVFP4",
     "Gemma-4-26B-A4B": "nvidia--Gemma-4-26B-A4B-NVFP4",
     "Qwen3.5-122B-A10B": "nvidia--Qwen3.5-122B-A10B-NVFP4",
+    "gemma-4-31B-it": "nvidia--Gemma-4-31B-IT-NVFP4",
+    "gemma-4-26B-A4B-it": "nvidia--Gemma-4-26B-A4B-NVFP4",
+    "Llama-3.1-405B": "meta-llama--Llama-3.1-405B-Instruct-FP8",
 }
 """Models whose config.json lies beside the tables."""
 
@@ -39,7 +42,8 @@ GPTQ_INT8 = grouped("gptq-int8", 8, 128, zero_bits=8)
 AWQ = grouped("awq", 4, 128, zero_bits=4)
 
 FORMATS: dict[str, Dtype] = {
-    "bf16": Dtype.BF16, "fp16": Dtype.FP16, "fp8": Dtype.FP8_BLOCK, "fp8-dynamic": Dtype.FP8,
+    "bf16": Dtype.BF16, "fp16": Dtype.FP16, "f16": Dtype.FP16, "fp8": Dtype.FP8_BLOCK,
+    "fp8-dynamic": Dtype.FP8,
     "int8 w8a8": Dtype.INT8, "gptq-int8": GPTQ_INT8, "awq": AWQ, "awq-int4": AWQ,
 }  # fmt: skip
 
@@ -94,13 +98,17 @@ def _stated_version(text: str) -> str | None:
 
 _VERSIONS = {
     "c0001": "0.7", "c0003": "0.6.4", "c0004": "0.11.0", "c0005": "0.10.1", "c0012": "0.2.6",
-    "c0013": "0.2.5", "c0014": "0.2.6", "c0015": "0.2.5", "c0044": "0.18", "c0045": "0.18",
-    "c0046": "0.18", "c0048": "0.11", "s0001": "0.12", "s0002": "0.12", "s0009": "0.6.5",
-    "s0010": "0.6.5",
+    "c0013": "0.2.5", "c0014": "0.2.6", "c0015": "0.2.5", "c0021": "0.21",
+    "c0044": "0.18", "c0045": "0.18",
+    "c0046": "0.18", "c0048": "0.11", "s0001": "0.12", "s0002": "0.12",
+    "s0009": "0.6.5", "s0010": "0.6.5",
 }  # fmt: skip
 """Releases of lines that give a month, a branch or nothing; s0001, s0002 had the Triton kernels."""
 
 _CHUNKS = {"c0004": 1024, "c0024": 32768, "s0011": 2048}
+POOLS_IN_NOTES = {"c0021": 50.0}
+"""Pools in GiB that a line's notes state."""
+
 _CONTEXTS = {"c0012": 4096, "c0013": 4096, "c0014": 4096, "c0015": 4096}
 
 

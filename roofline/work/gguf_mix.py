@@ -16,7 +16,7 @@ Sources  [1] llama.cpp, src/llama-quant.cpp (2024-12), the choice of a tensor's 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from roofline.dtypes import GGUF_TYPES, Dtype
+from roofline.dtypes import DTYPES, GGUF_TYPES, Dtype
 from roofline.errors import UnsupportedError, unknown_name
 from roofline.models.architecture import Architecture, GroupedQuery, LayerGroup, Linear
 
@@ -39,6 +39,7 @@ class Mix:
         down: the same for down projections.
         attention_output: type of the attention's output matrix; empty: ``base``.
         query_key: type of query and key projections; empty: ``base``.
+        experts: type of routed experts; empty: as any other matrix.
     """
 
     base: str
@@ -48,6 +49,7 @@ class Mix:
     down: tuple[str, str] = ("", "")
     attention_output: str = ""
     query_key: str = ""
+    experts: str = ""
 
 
 MIXES: dict[str, Mix] = {
@@ -59,6 +61,7 @@ MIXES: dict[str, Mix] = {
     "q3_k_m": Mix("q3_k", value=("q5_k", "q4_k"), down=("q5_k", "q4_k"), attention_output="q4_k"),
     "q3_k_l": Mix("q3_k", value=("q5_k", "q5_k"), down=("q5_k", "q5_k"), attention_output="q5_k"),
     "q6_k_all": Mix("q6_k"),
+    "mxfp4_all": Mix("q8_0", output="q8_0", experts="mxfp4"),
     "q8_0_all": Mix("q8_0", output="q8_0"),
     "q4_0_all": Mix("q4_0"),
     "q5_0_all": Mix("q5_0"),
@@ -118,7 +121,11 @@ def mix_bytes(arch: Architecture, name: str) -> float:
     for linear, count, layer, group in _matrices(arch):
         total += count * linear.values * _bytes_per_value(mix, name, arch, group, linear, layer)
         total += count * (linear.n_out * NORM_BYTES if linear.bias else 0)
-    total += sum(group.n_layers * group.small_parameters * NORM_BYTES for group in arch.layers)
+    for group in arch.layers:
+        biases = (
+            0 if group.experts is None else group.experts.n_experts * group.experts.expert_biases
+        )
+        total += group.n_layers * (group.small_parameters + biases) * NORM_BYTES
     table = mix.output if arch.tied else mix.embedding or mix.base
     total += arch.embedding_parameters * GGUF_TYPES[table].bytes_per_value
     if arch.lm_head is not None and not arch.tied:
@@ -161,6 +168,8 @@ def _matrices(arch: Architecture) -> Iterator[tuple[Linear, int, int, LayerGroup
 def _bytes_per_value(
     mix: Mix, name: str, arch: Architecture, group: LayerGroup, linear: Linear, layer: int
 ) -> float:
+    if mix.experts and group.experts is not None and linear in group.experts.linears:
+        return DTYPES[mix.experts].bytes_per_value
     if not linear.quantisable:
         return NORM_BYTES  # routers and small state matrices stay in fp32
     return GGUF_TYPES[_type(mix, name, arch, group, linear, layer)].bytes_per_value
