@@ -1,1 +1,28 @@
-"""Verdicts with evidence, topology and baselines."""
+"""Diagnosis: topology, baselines and the decision tree, each verdict with its evidence."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roofline.diagnose.baseline import compare_baselines
+    from roofline.diagnose.fabric import gradient_bill, read_fabric
+    from roofline.diagnose.incident import incident_record
+    from roofline.diagnose.tree import diagnose
+    from roofline.diagnose.verdict import Diagnosis, Verdict
+
+__all__ = [
+    "Diagnosis", "Verdict", "compare_baselines", "diagnose", "gradient_bill", "incident_record",
+    "read_fabric",
+]  # fmt: skip
+
+_HOMES = {
+    "Diagnosis": "verdict", "Verdict": "verdict", "compare_baselines": "baseline",
+    "diagnose": "tree", "gradient_bill": "fabric", "incident_record": "incident",
+    "read_fabric": "fabric",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'roofline.diagnose' has no attribute {name!r}")
+    return getattr(import_module(f"roofline.diagnose.{_HOMES[name]}"), name)
