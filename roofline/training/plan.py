@@ -56,6 +56,7 @@ class TrainingPlan:
         sequence_parallel: norms and dropouts are divided over the tp ranks too [3].
         interleave: model chunks on each pipeline rank [2]; 1: plain 1F1B.
         offload: what lives in host memory.
+        overlap: the gradient exchange runs behind the backward pass.
         fused_loss: the loss never holds the logits of all tokens (chunked cross-entropy).
 
     >>> TrainingPlan(micro_batch=1, micro_batches=8, tp=8, pp=8).accelerators
@@ -85,6 +86,7 @@ class TrainingPlan:
     sequence_parallel: bool = False
     interleave: int = 1
     offload: tuple[Offload, ...] = ()
+    overlap: bool = True
     fused_loss: bool = False
 
     def __post_init__(self) -> None:
