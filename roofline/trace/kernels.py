@@ -139,6 +139,18 @@ def recognise(name: str) -> Kernel:
     return Kernel(part, library, architecture, _compute(name) if part in _MULTIPLIES else None)
 
 
+def short_name(name: str, width: int = 44) -> str:
+    """A kernel's name without its namespaces and arguments, cut to a width.
+
+    >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add>"
+    ...            "(int, float)")
+    'vectorized_elementwise_kernel<4, CUDAFuncto…'
+    """
+    text = re.sub(r"\(anonymous namespace\)::", "", name)
+    text = re.sub(r"^void\s+|\b\w+::", "", text.split("(", 1)[0])
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def _compute(name: str) -> str | None:
     if _WEIGHT_ONLY.search(name):
         return "bf16" if "bf16" in name.lower() else "fp16"
