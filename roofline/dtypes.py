@@ -13,6 +13,7 @@ Sources  [1] OCP Microscaling Formats v1.0, 2023, section 5 (mxfp4, mxfp6, mxfp8
          [5] Frantar et al., GPTQ, arXiv:2210.17323; Lin et al., AWQ, arXiv:2306.00978 (group 128).
          [6] Dettmers et al., QLoRA, arXiv:2305.14314, section 3 (nf4: block 64; double quantisation
              takes the scale from 0.5 to 0.127 bit).
+         [7] DeepSeek-AI, FlashMLA, README (2025): the packed fp8 cache of DeepSeek-V3.2.
 """
 
 from dataclasses import dataclass
@@ -74,6 +75,9 @@ Dtype.MXFP4 = Dtype("mxfp4", 4 + 8 / 32, ("fp4", *SIXTEEN_BIT))
 Dtype.NVFP4 = Dtype("nvfp4", 4 + 8 / 16, ("fp4", *SIXTEEN_BIT))
 Dtype.NF4 = Dtype("nf4", 4 + 0.127, SIXTEEN_BIT)
 
+# one latent of 512 fp8 values with four 32-bit scales, and 64 rotary values in 16 bit: 656 bytes [7]
+FP8_DS_MLA = Dtype("fp8_ds_mla", 656 * 8 / 576, SIXTEEN_BIT)
+
 # bytes a block and values a block, from ggml-common.h [4]
 _GGUF_BLOCKS = {
     "q4_0": (18, 32), "q4_1": (20, 32), "q5_0": (22, 32), "q5_1": (24, 32), "q8_0": (34, 32),
@@ -101,6 +105,7 @@ DTYPES: dict[str, Dtype] = {
     for dtype in (
         Dtype.FP32, Dtype.BF16, Dtype.FP16, Dtype.FP8, Dtype.FP8_BLOCK, Dtype.MXFP8, Dtype.INT8,
         Dtype.INT4, Dtype.MXFP4, Dtype.NVFP4, Dtype.NF4, *GGUF_TYPES.values(), *GGUF_MIXES.values(),
+        FP8_DS_MLA,
     )
 }  # fmt: skip
 
