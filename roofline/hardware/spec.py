@@ -5,12 +5,13 @@ Units    Base units inside: byte, byte per second, FLOP per second, hertz, watt.
 Limits   All peaks are dense. ``flop_per_s`` is the highest matmul rate with 32-bit accumulation;
          ``flop_per_s_fp16_accumulate`` is what GeForce boards reach with 16-bit accumulation;
          ``flop_per_s_vector`` is the rate outside the matrix units where the two differ.
-         A figure that nobody has sourced is None, and what needs it refuses.
+         A figure that nobody has sourced is None, and what needs it refuses; ``unsourced_types``
+         are compute types that the device has and whose peak is such a figure.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from roofline.dtypes import COMPUTE_TYPES
@@ -32,7 +33,7 @@ Kind = Literal["gpu", "cpu", "tpu", "npu"]
 Confidence = Literal["datasheet", "datasheet-quoted", "derived", "secondary", "measured"]
 Count = Annotated[int, Field(gt=0, le=1_000_000)]
 Word = Annotated[str, Field(min_length=1, max_length=120)]
-Rates = dict[str, float]
+Named = TypeVar("Named", dict[str, float], tuple[str, ...])
 
 
 class SourcedFacts(Facts):
@@ -65,22 +66,22 @@ class Compute(SourcedFacts):
     flop_per_s: dict[str, FlopPerSecond] = Field(default_factory=dict)
     flop_per_s_fp16_accumulate: dict[str, FlopPerSecond] = Field(default_factory=dict)
     flop_per_s_vector: dict[str, FlopPerSecond] = Field(default_factory=dict)
+    unsourced_types: tuple[str, ...] = ()
     sm_count: Count | None = None
     boost_clock_hz: Hertz | None = None
     flop_per_clock_per_sm: Count | None = None
     l2_bytes: CacheBytes | None = None
     llc_bytes: CacheBytes | None = None
 
-    @field_validator("flop_per_s", "flop_per_s_fp16_accumulate", "flop_per_s_vector")
+    @field_validator(
+        "flop_per_s", "flop_per_s_fp16_accumulate", "flop_per_s_vector", "unsourced_types"
+    )
     @classmethod
-    def _known_types(cls, rates: Rates, info: ValidationInfo) -> Rates:
-        for name in rates:
+    def _known_types(cls, named: Named) -> Named:
+        for name in named:
             if name not in COMPUTE_TYPES:
-                raise ValueError(
-                    f"no compute type {name!r}; there are: {', '.join(COMPUTE_TYPES)}"
-                    + (" (all dense)" if "spars" in name.lower() else "")
-                )
-        return rates
+                raise ValueError(f"no compute type {name!r}; there are: {', '.join(COMPUTE_TYPES)}")
+        return named
 
 
 class Link(SourcedFacts):
@@ -163,13 +164,18 @@ class Accelerator(Facts):
         Raises:
             UnknownNameError: no such compute type.
             UnsupportedError: the device has no such type.
-            MissingDataError: nobody has sourced any peak of this device.
+            MissingDataError: the device has it, and nobody has sourced its peak.
         """
         if compute_type not in COMPUTE_TYPES:
             raise unknown_name("compute type", str(compute_type), COMPUTE_TYPES)
         for rates in (self.compute.flop_per_s, self.compute.flop_per_s_fp16_accumulate):
             if compute_type in rates:
                 return rates[compute_type]
+        if compute_type in self.compute.unsourced_types:
+            raise MissingDataError(
+                f"{self.id} has {compute_type}, but nobody has sourced its peak; there are "
+                f"{', '.join(self.compute_types)}; {self._remedy}"
+            )
         if not self.compute_types:
             raise MissingDataError(f"{self.id} has no sourced peak; {self._remedy}")
         raise UnsupportedError(
