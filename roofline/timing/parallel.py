@@ -154,6 +154,9 @@ def _tp_reason(arch: Architecture, tp: int, parallel: Parallel) -> str | None:
         heads = _query_heads(group)
         if heads and heads % tp:
             return f"the {heads} query heads"
+        kv_heads = _kv_heads(group)
+        if kv_heads and kv_heads % tp and tp % kv_heads:  # engines divide or copy, never both
+            return f"the {kv_heads} KV heads"
         for linear in group.linears:
             width = {Split.COLUMN: linear.n_out, Split.ROW: linear.n_in}.get(linear.split)
             if width is not None and width % tp:
@@ -174,6 +177,14 @@ def _query_heads(group: LayerGroup) -> int:
         case Latent():
             return group.attention.n_heads
         case None:
+            return 0
+
+
+def _kv_heads(group: LayerGroup) -> int:
+    match group.attention:
+        case GroupedQuery():
+            return group.attention.n_kv_heads
+        case _:
             return 0
 
 
