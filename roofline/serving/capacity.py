@@ -37,6 +37,7 @@ class Serving:
     max_batch: int | None = None
     kv_pool_tokens: float = math.inf
     tokens_per_step: float = 1.0
+    request_s: float = 0.0
 
     def run(
         self, traffic: Traffic, *, requests_per_s: float, count: int, seed: int = 0
@@ -56,6 +57,7 @@ class Serving:
             max_batch=self.max_batch,
             kv_pool_tokens=self.kv_pool_tokens,
             tokens_per_step=self.tokens_per_step,
+            request_s=self.request_s,
         )
 
 
@@ -113,8 +115,12 @@ def load_curve(
     percentile: float = 95.0,
     count: int = 2000,
     seed: int = 0,
+    until_missed: bool = False,
 ) -> LoadCurve:
     """Simulate every rate with the same seeded requests.
+
+    With ``until_missed`` the curve ends at the first rate that misses a target, which is where its
+    capacity ends too.
 
     Raises:
         InputError: rates that do not ascend from above 0.
@@ -130,9 +136,12 @@ def load_curve(
     if grid.ndim != 1 or grid.size == 0 or grid[0] <= 0 or np.any(np.diff(grid) <= 0):
         raise InputError(f"rates need to ascend from above 0, got {rates!r}")
     wanted = slo or Slo(percentile=percentile)
-    runs = [
-        serving.run(traffic, requests_per_s=float(rate), count=count, seed=seed) for rate in grid
-    ]
+    runs: list[Simulation] = []
+    for rate in grid:
+        runs.append(serving.run(traffic, requests_per_s=float(rate), count=count, seed=seed))
+        if until_missed and _misses(runs[-1], wanted):
+            break
+    grid = grid[: len(runs)]
 
     def column(metric: str) -> Array:
         return np.array([run.percentile(metric, wanted.percentile) for run in runs])
@@ -145,6 +154,14 @@ def load_curve(
         column("e2e_s"),
         np.array([run.goodput_per_s(wanted) for run in runs]),
         np.array([run.output_tokens_per_s for run in runs]),
+    )
+
+
+def _misses(run: Simulation, slo: Slo) -> bool:
+    targets = ((metric, getattr(slo, metric)) for metric in METRICS)
+    return any(
+        target is not None and run.percentile(metric, slo.percentile) > target
+        for metric, target in targets
     )
 
 

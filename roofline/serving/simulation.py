@@ -18,7 +18,7 @@ Sources  [1] Agrawal et al. 2024, Sarathi-Serve, arXiv:2403.02310 (chunked prefi
 
 import heapq
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,7 @@ def simulate(
     preempt: bool = True,
     tokens_per_step: float = 1.0,
     prefill: bool = True,
+    request_s: float = 0.0,
 ) -> Simulation:
     """Run requests through one replica.
 
@@ -139,6 +140,7 @@ def simulate(
         kv_pool_tokens: tokens the KV cache holds.
         preempt: what a full cache means, see Limits.
         tokens_per_step: output tokens a decode step gives each sequence; above 1 with speculation.
+        request_s: time that handling a request takes beside the device, added to its first token.
         prefill: False for a decode pool: prompts come with their cache, computed elsewhere.
 
     Raises:
@@ -154,9 +156,14 @@ def simulate(
     """
     slots = table.max_batch if max_batch is None else max_batch
     _check(requests, table, chunk_tokens, slots, kv_pool_tokens, tokens_per_step)
-    return _Replica(
+    if not (request_s >= 0 and math.isfinite(request_s)):
+        raise InputError(f"request_s needs to be at least 0, got {request_s}")
+    run = _Replica(
         requests, table, chunk_tokens, slots, kv_pool_tokens, preempt, tokens_per_step, prefill
     ).run()
+    return replace(
+        run, first_token_s=run.first_token_s + request_s, finish_s=run.finish_s + request_s
+    )
 
 
 def _check(

@@ -175,3 +175,42 @@ def steady_state(
         step_at,
         tokens_per_step,
     )
+
+
+def prefill_only(
+    busy_share: Array,
+    *,
+    mixed_s: Callable[[Array, Array], Array],
+    prompt_tokens: float,
+    chunk_tokens: float,
+    prompt_variation: float = 0.0,
+) -> SteadyState:
+    """Solve for requests of one output token: prompts queue for the chunks and nothing decodes.
+
+    >>> state = prefill_only(np.array([0.5]), mixed_s=lambda n, chunk: 0.1 + 0 * n,
+    ...                      prompt_tokens=100, chunk_tokens=100)
+    >>> float(state.requests_per_s[0]), float(state.mean_wait_s[0])
+    (5.0, 0.05)
+    """
+    busy = np.asarray(busy_share, dtype=np.float64)
+    none = np.zeros_like(busy)
+    chunk = np.minimum(chunk_tokens, prompt_tokens) + none
+    service = prompt_tokens / chunk * mixed_s(none, chunk)
+    stable = busy < 1
+    free = np.maximum(1 - busy, 1e-12)
+    wait = busy * service * (1 + prompt_variation**2) / (2 * free)
+    return SteadyState(
+        none,
+        busy / service,
+        none,
+        none,
+        busy,
+        wait,
+        service,
+        np.asarray(stable),
+        np.ones_like(busy),
+        none,
+        none,
+        lambda running: none,
+        1.0,
+    )

@@ -109,7 +109,7 @@ def tabulate(
         raise InputError(
             f"need max_batch >= 1 and chunk_tokens >= 1, got {max_batch} and {chunk_tokens}"
         )
-    batch = _grid(max_batch)
+    batch = sample_grid(max_batch)
     zero = np.zeros_like(batch)
     context = max(context_tokens, 2.0)
     low = step_time(batch, batch * context / 2, zero, zero)
@@ -117,7 +117,7 @@ def tabulate(
     slope = np.maximum(high - low, 0.0) / (batch * context)
     fixed = np.maximum(low - slope * batch * context / 2, 0.0)
 
-    tokens = _grid(max_batch + chunk_tokens)
+    tokens = sample_grid(max_batch + chunk_tokens)
     none = np.zeros_like(tokens)
     mixed = step_time(none, none, tokens, none)
     pairs = np.array([0.0, float(chunk_tokens) * context])
@@ -133,7 +133,12 @@ def tabulate(
     )
 
 
-def _grid(last: int) -> Array:
+def sample_grid(last: int) -> Array:
+    """Choose counts at which to sample: all up to 16, then geometrically up to ``last``.
+
+    >>> sample_grid(4)
+    array([1., 2., 3., 4.])
+    """
     dense = np.arange(1, min(last, 16) + 1)
     sparse = np.geomspace(16, last, 24).round() if last > 16 else np.array([])
     return np.unique(np.concatenate([dense, sparse, [last]])).astype(np.float64)

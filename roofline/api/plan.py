@@ -1,0 +1,299 @@
+"""plan: how many of which accelerator carry a load within its targets, and what they cost.
+
+Units    base units; USD.
+Limits   See ``planning.search``; estimates carry the interval of their engine and device.
+Sources  ``planning.search`` (search), ``serving.simulation`` (percentiles), ``economics`` (money).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roofline.dtypes import Dtype
+from roofline.economics.price_row import Price
+from roofline.economics.prices import PriceTable, price_table
+from roofline.errors import InputError, RooflineError
+from roofline.hardware.accelerator import Accelerator, accelerator_ids, load_accelerator
+from roofline.hardware.measurement import Measurement
+from roofline.models.architecture import Architecture
+from roofline.models.config import load_model
+from roofline.planning.candidate import DEFAULT_MOST, Excluded, Space
+from roofline.planning.option import Option
+from roofline.planning.pareto import Point, pareto
+from roofline.planning.pricing import Pricing
+from roofline.planning.proposal import propose
+from roofline.planning.recommendation import recommend
+from roofline.planning.search import (
+    Question,
+    best_of_each,
+    fastest_of,
+    points,
+    replicas_at_ends,
+    size_all,
+)
+from roofline.serving.engines import Engine
+from roofline.serving.speculation import Speculation
+from roofline.serving.traffic import Slo, Traffic
+
+if TYPE_CHECKING:
+    import pandas
+
+FINALISTS = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What carries a load within its targets.
+
+    Args:
+        model: name of the model.
+        traffic, slo: what was asked.
+        options: best deployment of each accelerator, cheapest first; those without a price, and
+            those that were not simulated, last.
+        fastest: the deployment with the fastest tokens for a user.
+        front: Pareto front of speed per user and throughput per accelerator.
+        points: every candidate at every load, for a figure.
+        excluded: what is out and why.
+        replicas_over_interval: replicas of the first option at the fast and the slow end of the
+            estimate's interval; None at an end that misses the target.
+        recommendation: what to take and why, in words.
+        assumptions, warnings: in words.
+    """
+
+    model: str
+    traffic: Traffic
+    slo: Slo
+    options: tuple[Option, ...]
+    fastest: Option | None
+    front: tuple[Point, ...]
+    points: tuple[Point, ...]
+    excluded: tuple[Excluded, ...]
+    replicas_over_interval: tuple[int | None, int | None]
+    recommendation: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether anything meets the targets."""
+        return bool(self.options)
+
+    @property
+    def cheapest(self) -> Option | None:
+        """The first option; None when nothing meets the targets."""
+        return self.options[0] if self.options else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in base units, with units in the keys."""
+        return {
+            "model": self.model,
+            "met": self.met,
+            "options": [option.to_dict() for option in self.options],
+            "fastest": None if self.fastest is None else self.fastest.to_dict(),
+            "pareto_front": [vars(point) for point in self.front],
+            "excluded": [vars(one) for one in self.excluded],
+            "replicas_at_fast_end": self.replicas_over_interval[0],
+            "replicas_at_slow_end": self.replicas_over_interval[1],
+            "recommendation": list(self.recommendation),
+        }
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Options as a table, one row each."""
+        import pandas
+
+        rows = []
+        for option in self.options:
+            row = option.to_dict()
+            power = row.pop("power") or {}
+            rows.append(row | {f"power_{key}": value for key, value in power.items()})
+        return pandas.DataFrame(rows)
+
+
+def plan(
+    model: str | Path | dict[str, Any] | Architecture,
+    traffic: Traffic,
+    slo: Slo | None = None,
+    accelerators: Iterable[str | Path | Accelerator] | None = None,
+    *,
+    exclude: Iterable[str] = (),
+    own: Mapping[str, int] | None = None,
+    weights: str | Dtype | Sequence[str | Dtype | None] | None = None,
+    kv: str | Dtype | Sequence[str | Dtype | None] | None = None,
+    engine: str | Engine | Sequence[str | Engine] = "vllm",
+    tp: int | Sequence[int] | None = None,
+    pp: int | Sequence[int] | None = None,
+    ep: int | Sequence[int] | None = None,
+    dp: int | Sequence[int] | None = None,
+    most: int = DEFAULT_MOST,
+    machine: Mapping[str, str | Path | Measurement] | None = None,
+    network: str | None = None,
+    prices: str | Path | Mapping[str, float] | Sequence[Price] | PriceTable | None = None,
+    term: str = "on_demand",
+    provider: str | None = None,
+    region: str | None = None,
+    speculation: Speculation | None = None,
+    times: str = "mid",
+    rack_limit_w: float | None = None,
+    finalists: int = FINALISTS,
+    requests: int = 1500,
+    seed: int = 0,
+) -> Plan:
+    """Plan the deployments that carry a traffic within its targets, cheapest first.
+
+    Args:
+        model: catalogue name, path, dict or Architecture.
+        traffic: rate or users, lengths, prefix share, peak factor, growth.
+        slo: targets, percentile, spare replicas, headroom; none: throughput alone.
+        accelerators: what to try; None: the whole catalogue.
+        exclude: ids that are left out.
+        own: how many there are of a kind; with no ``accelerators`` only these are tried.
+        weights, kv, engine: one or several to try; None: the checkpoint's own formats.
+        tp, pp, ep, dp: degrees to try; None: those that make sense.
+        most: accelerators of one replica at most.
+        machine: measured record by spec id, whose roofs replace the datasheet's.
+        network: link between nodes.
+        prices: own prices: a file, a table, or USD per accelerator and hour by spec id.
+        term: basis of the prices: on_demand, spot, reserved, 1y, 3y, owned, …
+        provider, region: only their offers.
+        speculation: draft and acceptance of speculative decoding.
+        times: end of the estimates' interval to plan with: low, mid or high.
+        rack_limit_w: power of one rack.
+        finalists: accelerators that are simulated at least.
+        requests, seed: of each simulated load.
+
+    Raises:
+        RooflineError: an unknown name or a value that cannot be. Accelerators that do not do are
+            in ``excluded`` instead.
+
+    >>> found = plan("llama-3.1-8b", Traffic(requests_per_s=20, prompt_tokens=1000,
+    ...              output_tokens=200), Slo(ttft_s=0.5, tpot_s=0.03), ["h200-sxm-141gb", "l4"],
+    ...              requests=300)
+    >>> found.cheapest.accelerator, found.met
+    ('h200-sxm-141gb', True)
+    """
+    if times not in ("low", "mid", "high"):
+        raise InputError(f"times is low, mid or high, got {times!r}")
+    if isinstance(finalists, bool) or finalists < 1:
+        raise InputError(f"finalists needs to be at least 1, got {finalists!r}")
+    arch = load_model(model)
+    targets = slo or Slo()
+    devices, excluded = _devices(accelerators, exclude, own)
+    question = Question(
+        traffic,
+        targets,
+        Pricing(price_table(prices), term, provider, region),
+        own=own,
+        speculation=speculation,
+        times=times,
+        requests=requests,
+        seed=seed,
+    )
+    space = Space(
+        tp=_degrees("tp", tp),
+        pp=_degrees("pp", pp),
+        ep=_degrees("ep", ep),
+        dp=_degrees("dp", dp),
+        weights=_several(weights),
+        kv=_several(kv),
+        engines=_several(engine),
+        machine=dict(machine) if machine else None,
+        network=network,
+        most=most,
+    )
+    sized, out = size_all(arch, devices, space, question)
+    best, more = best_of_each(sized, finalists=finalists)
+    excluded += out + more
+    options = tuple(propose(one, rack_limit_w=rack_limit_w) for one in best)
+    first = fastest_of(sized)
+    fastest = None if first is None else propose(first, rack_limit_w=rack_limit_w)
+    found = points(sized)
+    ends = replicas_at_ends(best[0]) if best else (None, None)
+    words, warnings = _words(options, question)
+    return Plan(
+        model=arch.name,
+        traffic=traffic,
+        slo=targets,
+        options=options,
+        fastest=fastest,
+        front=pareto(found),
+        points=tuple(found),
+        excluded=tuple(excluded),
+        replicas_over_interval=ends,
+        recommendation=recommend(options, fastest, excluded, targets, ends),
+        assumptions=words,
+        warnings=warnings,
+    )
+
+
+def _devices(
+    accelerators: Iterable[str | Path | Accelerator] | None,
+    exclude: Iterable[str],
+    own: Mapping[str, int] | None,
+) -> tuple[list[Accelerator], list[Excluded]]:
+    if isinstance(accelerators, str | Path | Accelerator):
+        accelerators = [accelerators]
+    names: list[str | Path | Accelerator] = (
+        list(accelerators) if accelerators is not None
+        else list(own) if own
+        else list(accelerator_ids())
+    )  # fmt: skip
+    for owned, count in (own or {}).items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InputError(f"own: how many {owned} are there? got {count!r}")
+    left_out = {load_accelerator(name).id for name in exclude}
+    devices: list[Accelerator] = []
+    excluded: list[Excluded] = []
+    for name in names:
+        try:
+            device = load_accelerator(name)
+        except RooflineError:
+            if accelerators is not None:
+                raise
+            continue
+        if device.id in left_out:
+            excluded.append(Excluded(device.id, "", "left out as asked"))
+        elif accelerators is None and device.kind == "cpu":
+            excluded.append(Excluded(device.id, "", "a CPU has no datasheet roofs; name it"))
+        else:
+            devices.append(device)
+    if not devices:
+        raise InputError("no accelerator is left to plan with")
+    return list({device.id: device for device in devices}.values()), excluded
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    if value is None or isinstance(value, str | Dtype | Engine):
+        return (value,)
+    found = tuple(value)
+    if not found:
+        raise InputError("an empty list of formats or engines leaves nothing to try")
+    return found
+
+
+def _degrees(name: str, value: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    values = (value,) if isinstance(value, int) else tuple(value)
+    for one in values:
+        if isinstance(one, bool) or not isinstance(one, int) or one < 1:
+            raise InputError(f"{name} must be a whole number of at least 1, got {one!r}")
+    return values
+
+
+def _words(
+    options: Sequence[Option], question: Question
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    traffic = question.traffic
+    words = [
+        f"load planned for: {traffic.peak_per_s:g} requests/s = mean {traffic.mean_per_s:g} × peak "
+        f"factor {traffic.peak_factor:g} × {1 + traffic.growth:g} for growth"
+    ]
+    warnings: list[str] = []
+    shown = options[:FINALISTS]
+    for option in shown:
+        for line in option.assumptions:
+            everywhere = all(line in other.assumptions for other in shown)
+            words.append(line if everywhere else f"{option.accelerator}: {line}")
+        warnings += option.warnings
+    return tuple(dict.fromkeys(words)), tuple(dict.fromkeys(warnings))

@@ -1,0 +1,100 @@
+"""Recommendations: what to take and why, in words with their numbers.
+
+Units    as shown: USD, hours, seconds.
+"""
+
+from collections.abc import Sequence
+
+from roofline.planning.candidate import Excluded
+from roofline.planning.option import Option
+from roofline.serving.traffic import Slo
+from roofline.units import number, show
+
+
+def recommend(
+    options: Sequence[Option],
+    fastest: Option | None,
+    excluded: Sequence[Excluded],
+    slo: Slo,
+    ends: tuple[int | None, int | None] = (None, None),
+) -> tuple[str, ...]:
+    """Say which option to take, what it rests on, and what the others would change."""
+    if not options:
+        return (
+            "nothing that was tried meets the target",
+            *(f"{one}" for one in list(excluded)[:8]),
+        )
+    best = options[0]
+    lines = [f"take {_named(best)}: {_cost(best)}"]
+    lines.append(
+        f"one replica carries {number(best.capacity_per_s)} requests/s, then {best.limited_by} "
+        f"is the limit; at {number(best.requests_per_s)} requests/s P{slo.percentile:g} "
+        + " and ".join(_targets(best, slo))
+    )
+    lines.append(_interval(best, ends))
+    if best.spare_replicas:
+        lines.append(f"{best.spare_replicas} of the {best.replicas} replicas may fail")
+    for other in options[1:4]:
+        lines.append(f"next: {_named(other)}: {_cost(other)}{_against(best, other)}")
+    if fastest is not None and fastest.tokens_per_s_per_user and best.tokens_per_s_per_user:
+        share = fastest.tokens_per_s_per_user / best.tokens_per_s_per_user - 1
+        if share > 0.05:
+            lines.append(
+                f"fastest for a user: {_named(fastest)} run at its knee, "
+                f"{fastest.tokens_per_s_per_user:,.0f} tokens/s, {share:.0%} more"
+                f"{_against(best, fastest)}"
+            )
+    if not best.simulated:
+        lines.append("closed form only: simulate before you buy")
+    return tuple(lines)
+
+
+def _named(option: Option) -> str:
+    device = option.candidate.deployment.accelerator
+    deployment = option.candidate.deployment
+    return (
+        f"{option.plan} of {device.name} ({option.accelerators} accelerators, "
+        f"{deployment.weights_dtype} on {deployment.engine.name})"
+    )
+
+
+def _cost(option: Option) -> str:
+    hours = f"{number(option.gpu_hours_per_month)} GPU-hours a month"
+    money = option.money
+    if money is None:
+        return f"{hours}; no price is known"
+    return (
+        f"{number(money.usd_per_hour)} USD/h, {number(money.usd_per_month)} USD and {hours}; "
+        f"{number(money.full_load.all_on_output_usd)} USD per million output tokens at full load, "
+        f"{number(money.at_utilisation.all_on_output_usd)} at this load"
+    )
+
+
+def _interval(best: Option, ends: tuple[int | None, int | None]) -> str:
+    fast, slow = ends
+    terms = best.candidate.deployment.terms
+    why = "measured machine" if terms.measured else "machine not measured"
+    if slow is None:
+        return (
+            f"at the slow end of the estimate's interval ({why}) this deployment misses the "
+            "target: measure one replica before you buy"
+        )
+    few = best.replicas if fast is None else fast
+    return f"over the estimate's interval ({why}) that is {few} to {slow} replicas"
+
+
+def _against(best: Option, other: Option) -> str:
+    if best.money is None or other.money is None:
+        return ""
+    more = other.money.usd_per_hour / best.money.usd_per_hour - 1
+    return f"; {more:+.0%} in cost"
+
+
+def _targets(option: Option, slo: Slo) -> list[str]:
+    words = []
+    for metric, name in (("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "end to end")):
+        target, reached = getattr(slo, metric), option.latencies_s.get(metric)
+        if reached is not None:
+            limit = "" if target is None else f" (target {show(target, 's')})"
+            words.append(f"{name} is {show(reached, 's')}{limit}")
+    return words
