@@ -21,6 +21,8 @@ MOST_LAYERS = 4096
 class Fields:
     """A config (or one of its nested parts) while it is read.
 
+    ``partial``: an excerpt that describes attention alone.
+
     >>> fields = Fields({"n_layer": 12, "bias": True}, "config.json")
     >>> fields.count("num_hidden_layers", "n_layer")
     12
@@ -37,6 +39,7 @@ class Fields:
         self.where = where
         self.notes: list[str] = [] if notes is None else notes
         self.seen: set[str] = set()
+        self.partial = False
 
     def error(self, text: str) -> SpecError:
         """Make the error of this config."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from roofline.dtypes import Dtype, grouped
+from roofline.dtypes import DTYPES, Dtype, grouped
 from roofline.errors import UnsupportedError
 from roofline.models.architecture import LayerGroup, Linear
 from roofline.models.fields import Fields, show
@@ -230,6 +230,13 @@ def _weights(weights: Fields) -> Dtype:
 
 def _compressed(block: Fields) -> Scheme:
     groups = block.child("config_groups")
+    if groups is None and isinstance(block.values.get("weights"), str):
+        words = block.text("weights").lower()
+        found = next((name for name in DTYPES if words.startswith(name)), None)
+        if found is not None:
+            block.assume(f"compressed-tensors without config_groups: {found}, by its words")
+            excluded = module_list(block.items("ignore") or (), block.where)
+            return Scheme(found, DTYPES[found], excluded=excluded)
     if groups is None:
         raise block.error("no 'config_groups'; the format of its matrices is not known")
     default, listed, names = None, [], []

@@ -129,6 +129,8 @@ def read_decoder(fields: Fields, facts: Facts) -> Draft:
 
 def transform(fields: Fields, facts: Facts, hidden: int, *, sparse: bool) -> Part:
     """Build one layer's feed-forward, dense or experts."""
+    if fields.partial:
+        return Part()
     if sparse:
         return expert_block(fields, facts, hidden, gated=facts.gated)
     four_times = facts.norm_values == 2 and not facts.gated
@@ -144,7 +146,7 @@ def transform(fields: Fields, facts: Facts, hidden: int, *, sparse: bool) -> Par
 
 def close(fields: Fields, facts: Facts, layers: list[LayerGroup], hidden: int) -> Draft:
     """Put embeddings, final norm and head around the layers."""
-    vocab = fields.count(*VOCAB)
+    vocab = 0 if fields.partial else fields.count(*VOCAB)
     norm = facts.norm_values * hidden
     small = facts.embedding_norms * norm + (norm if facts.final_norm else 0)
     positions = 0

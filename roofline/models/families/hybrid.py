@@ -80,7 +80,11 @@ def read_gated_delta(
     if not fields.flag("attn_output_gate", default=True):
         facts = replace(facts, gate="")
     attention = attention_part(fields, facts, heads_of(fields, hidden, facts.head_dim))
-    state = gated_delta(fields, hidden, style=style) if "linear_attention" in kinds else Part()
+    state = Part()
+    if fields.partial and not fields.has("linear_num_value_heads"):
+        fields.assume("the state of linear layers is not described, so it is not counted")
+    elif "linear_attention" in kinds:
+        state = gated_delta(fields, hidden, style=style)
 
     def mixer(kind: str) -> Part:
         return state if kind == "linear_attention" else attention

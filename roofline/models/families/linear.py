@@ -172,8 +172,8 @@ def read_kimi_linear(fields: Fields) -> Draft:
                   shared_path="block_sparse_moe.shared_experts")  # fmt: skip
     if fields.has("routed_expert_hidden_size"):
         fields.assume(
-            "routed_expert_hidden_size: experts on the narrower vector between projections down and "
-            "up; not checked against a published count"
+            "routed_expert_hidden_size: experts on the narrower vector between projections down "
+            "and up; not checked against a published count"
         )
     if fields.has("attn_res_block_size"):
         fields.assume("attn_res_block_size: attention over earlier layers' outputs is not counted")

@@ -15,11 +15,12 @@ from roofline.errors import UnsupportedError
 from roofline.models.architecture import Architecture, LayerGroup
 from roofline.models.context import max_context
 from roofline.models.draft import Draft, finish
-from roofline.models.families.decoder import read_decoder
+from roofline.models.families.decoder import HEADS, read_decoder
 from roofline.models.families.facts import FAMILIES, Facts
 from roofline.models.families.latent import DEEPSEEK, read_latent
 from roofline.models.families.readers import LATENT, READERS, WRAPPED
 from roofline.models.families.refused import REFUSED
+from roofline.models.families.sparse import DENSE_WIDTH, EXPERTS, WIDTH
 from roofline.models.families.towers import read_towers
 from roofline.models.fields import Fields, show
 from roofline.models.quantisation import Scheme, apply, read_scheme
@@ -95,7 +96,7 @@ def reader_for(model_type: str, fields: Fields) -> Callable[[Fields], Draft]:
     if fields.has("compress_ratios", "compress_rates") and fields.has("o_lora_rank"):
         fields.assume(f"{said}: read as DeepSeek-V4, by its fields")
         return READERS["deepseek_v4"]
-    if fields.has("linear_num_value_heads"):
+    if fields.has("linear_num_value_heads", "full_attention_interval"):
         fields.assume(f"{said}: read as gated delta networks with attention, by its fields")
         return READERS["qwen3_5_text"]
     if fields.has("kv_lora_rank"):
@@ -126,6 +127,8 @@ def read_family(
     if outer in REFUSED:
         reader_for(outer, top)
     fields, model_type, nested = text_fields(top)
+    model_type = model_type or _from_class(top)
+    fields.partial = _is_excerpt(fields)
     draft = reader_for(model_type, fields)(fields)
     scheme = read_scheme(fields, formats)
     if scheme != Scheme():
@@ -151,6 +154,36 @@ def read_family(
         assumptions=tuple(fields.notes),
     )
 
+
+_CLASS_ENDS = re.compile(r"(ForCausalLM|ForConditionalGeneration|LMHeadModel|Model)$")
+
+
+def _from_class(top: Fields) -> str:
+    """Find a model_type by the name of the class (``architectures``) when none is given."""
+    for entry in top.items("architectures") or ():
+        word = _CLASS_ENDS.sub("", entry).lower() if isinstance(entry, str) else ""
+        for known in (*READERS, *LATENT, *FAMILIES, *REFUSED):
+            if word and known.replace("_", "") == word.replace("_", ""):
+                top.assume(f"model_type not given: {known}, by the name of the class")
+                return known
+    return ""
+
+
+def _is_excerpt(fields: Fields) -> bool:
+    """Whether a config describes attention alone: neither a vocabulary nor a feed-forward."""
+    if fields.has("vocab_size", "padded_vocab_size", *DENSE_WIDTH, *WIDTH, *EXPERTS):
+        return False
+    if not fields.has(*HEADS) or fields.text("model_type") in BY_RULE:
+        return False
+    fields.assume(
+        "an excerpt of a config, without vocabulary and feed-forward: only attention counts, "
+        "weights and times are too low"
+    )
+    return True
+
+
+BY_RULE = frozenset({"gpt2", "gpt_bigcode", "gptj", "gpt_neo", "codegen", "bloom", "mpt", "dbrx"})
+"""Families whose feed-forward follows from the hidden size: no excerpt can be told from them."""
 
 BALANCED = frozenset({
     "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_linear", "glm4_moe", "glm4_moe_lite",

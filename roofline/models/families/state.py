@@ -93,10 +93,10 @@ def mamba2(
 
 def gated_delta(fields: Fields, hidden: int, *, style: str, path: str = "linear_attn") -> Part:
     """Build a gated delta network; ``style``: how the inputs are packed (next, split, olmo)."""
-    key_heads = fields.count("linear_num_key_heads")
-    value_heads = fields.count("linear_num_value_heads")
-    key_dim = fields.count("linear_key_head_dim")
-    value_dim = fields.count("linear_value_head_dim")
+    key_heads = fields.count("linear_num_key_heads", default=16)
+    value_heads = fields.count("linear_num_value_heads", default=32)
+    key_dim = fields.count("linear_key_head_dim", default=128)
+    value_dim = fields.count("linear_value_head_dim", default=128)
     kernel = fields.count("linear_conv_kernel_dim", default=4)
     keys, values = key_heads * key_dim, value_heads * value_dim
     convolved = 2 * keys + values
