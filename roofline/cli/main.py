@@ -16,6 +16,7 @@ from roofline.errors import RooflineError
 VERBS = {
     "predict": "bounds, estimate, memory and fit of a model on an accelerator",
     "fit": "where a model fits, how much of it, and why not elsewhere",
+    "validate": "predictions against measurements: errors, exclusions, bounds, worst rows",
     "trace": "what a profiler trace says: busy share, gaps and causes, kernels",
     "topology": "links of a node, what is broken, and which ranks go where",
     "baseline": "a node's health recorded, compared with itself and its fleet",
