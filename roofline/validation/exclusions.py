@@ -51,6 +51,15 @@ def _storage_unknown(row: Row) -> bool:
     return not row.weights_known or ollama
 
 
+def _anomalous(row: Row) -> bool:
+    if _flagged("anomalous", "untuned", "low outlier", "low for a CUDA-graph")(row):
+        return True
+    # flags that the source's other rows of the same runs bear: an untuned ROCm stack, and SGLang
+    # started for 140,000 tokens of context with mixed chunks
+    untuned = row.group == "llm_inference_bench" and row.accelerator == "mi300x"
+    return untuned or (row.group == "qwen_speed_benchmark" and row.engine == "sglang")
+
+
 def _speculative(row: Row) -> bool:
     return bool(row.speculative) or "speculative" in f"{row.flag} {row.notes}".lower()
 
@@ -124,7 +133,13 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     Exclusion(
         "known anomaly",
         "the source's own twin rows contradict it by several times, or the stack was untuned",
-        _flagged("anomalous", "untuned", "low outlier", "low for a CUDA-graph"),
+        _anomalous,
+        (ESTIMATE,),
+    ),
+    Exclusion(
+        "no steady state",
+        "all requests are sent at once: prompts crowd the start and the batch shrinks at the end",
+        lambda row: row.load == "all_at_once",
         (ESTIMATE,),
     ),
     Exclusion(

@@ -1,8 +1,8 @@
 """Gate: the errors that were accepted, committed, and what has grown since.
 
-``measurements/validation/expected.json`` holds the rows and errors of every group (data set, engine,
-quantity). A group fails when its error grows past the slack, when rows fall out of judgement, or
-when any bound rises above a measurement.
+``measurements/validation/expected.json`` holds the rows and errors of every group (data set,
+engine, quantity). A group fails when its error grows past the slack, when rows fall out of
+judgement, or when any bound rises above a measurement.
 
 Limits   Groups of fewer than ``FEWEST_ROWS`` rows are shown and gate nothing: their medians jump.
 """

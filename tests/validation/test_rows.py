@@ -132,7 +132,7 @@ def test_what_is_not_judged():
     assert not any(row.speculative for row in judged)
     assert not any("Ollama" in row.engine_label for row in judged)
     assert {row.load for row in judged_rows(use=ESTIMATE)} == {
-        "single_stream", "fixed_batch", "concurrency", "all_at_once",
+        "single_stream", "fixed_batch", "concurrency",
     }  # fmt: skip
     counts = excluded_counts(all_rows(), BOUND)
     assert sum(counts.values()) + len(judged) == len(all_rows())
