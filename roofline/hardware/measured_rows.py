@@ -103,7 +103,8 @@ class MatmulRow(Row):
     m: Count
     n: Count
     k: Count
-    shape: Annotated[str, Field(pattern=r"^(square|skinny)$")]
+    shape: Annotated[str, Field(pattern=r"^(square|skinny|grouped)$")]
+    experts: Count = 1
     mode: Annotated[str, Field(pattern=r"^(burst|sustained)$")] = "burst"
     data: Annotated[str, Field(pattern=r"^(random|zeros)$")] = "random"
     sm_clock_hz: Positive | None = None
