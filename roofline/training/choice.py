@@ -6,10 +6,9 @@ that do not are kept with the reason.
 
 Shapes   A candidate a plan; the ranking is by tokens per second, then by memory left.
 Units    Tokens per second, bytes.
-Limits   Degrees are powers of two (and the divisors of the layers for pipelines); tensor parallelism
-         stays inside a node; context parallelism and offloading are tried only when asked for.
-Sources  [1] Narayanan et al. 2021, arXiv:2104.04473, section 3: takeaways 1-3 (tp inside a node first, pp
-             across, then dp).
+Limits   Degrees divide the accelerators; tensor parallelism stays inside a node; context and expert
+         parallelism, interleaving and offloading are tried only when asked for.
+Sources  [1] Narayanan et al. 2021, arXiv:2104.04473, section 3: tp inside a node, pp across.
 """
 
 from collections.abc import Iterator, Sequence
@@ -189,8 +188,8 @@ def choose(
         fitting.append(Candidate(plan, memory, usable, step))
     if not tried:
         raise InputError(
-            f"{accelerators} accelerators and a batch of {global_batch} sequences cannot be divided "
-            f"over {arch.name}; try a batch that the accelerators divide"
+            f"{accelerators} accelerators and a batch of {global_batch} sequences cannot be "
+            f"divided over {arch.name}; try a batch that the accelerators divide"
         )
     fitting.sort(key=_rank)
     return Choice(tuple(fitting), tried, miss)

@@ -75,7 +75,7 @@ def cluster_network(
     share = link.achieved_fraction or PORT_SHARE
     outer = LinkTerms(
         link.bytes_per_s * share,
-        link.latency_s or PORT_LATENCY_S,
+        max(link.latency_s or 0.0, PORT_LATENCY_S),
         origin=f"{link.name}, {share:.0%}",
     )
     if plan.accelerators > node:
