@@ -15,6 +15,7 @@ Sources  [1] measurements/calibration/engines.json: fitted on measurements/publi
          [2] measurements/h200-sxm-141gb/*-transformers-eager.json: 77 ms and 924 kernels a step.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from roofline.calibration.kernels import KERNEL_SETS
@@ -46,7 +47,7 @@ _DEFAULTS = {
 
 
 def engine_terms(name: str, *, weights_bits: float = 16.0) -> EngineTerms:
-    """Give the terms of an engine, fitted where published rows allowed.
+    """Give the terms of an engine before any fit.
 
     Args:
         name: engine.
@@ -58,12 +59,13 @@ def engine_terms(name: str, *, weights_bits: float = 16.0) -> EngineTerms:
     terms = _DEFAULTS[name]
     if name == "cuda-graph" and weights_bits < 16:
         terms = replace(terms, small_kernels=KERNEL_SETS["decoder fp8"])
-    path = calibration_path("engines")
-    if path is not None:
-        fit = read_calibration(path).engines.get(name)
-        if fit is not None:
-            terms = apply_fit(terms, fit, "")
     return terms
+
+
+def engine_fit(name: str) -> EngineFit | None:
+    """What published rows say of an engine; None: there are none."""
+    path = calibration_path("engines")
+    return None if path is None else read_calibration(path).engines.get(name)
 
 
 def apply_fit(terms: EngineTerms, fit: EngineFit, device_class: str) -> EngineTerms:
@@ -71,8 +73,19 @@ def apply_fit(terms: EngineTerms, fit: EngineFit, device_class: str) -> EngineTe
     decode = fit.spreads.get(f"decode:{device_class}", fit.spreads.get("decode"))
     prefill = fit.spreads.get(f"prefill:{device_class}", fit.spreads.get("prefill"))
     return replace(
-        terms,
-        **{name: float(value) for name, value in fit.numbers.items()},  # type: ignore[arg-type]
+        with_numbers(terms, fit.numbers, device_class),
         spread_decode=decode or terms.spread_decode,
         spread_prefill=prefill or terms.spread_prefill,
     )
+
+
+def with_numbers(
+    terms: EngineTerms, numbers: Mapping[str, float], device_class: str
+) -> EngineTerms:
+    """Put fitted numbers over an engine's terms, a class's own before the general ones."""
+    chosen = {name: value for name, value in numbers.items() if ":" not in name}
+    ending = f":{device_class}"
+    for name, value in numbers.items():
+        if name.endswith(ending):
+            chosen[name.removesuffix(ending)] = value
+    return replace(terms, **chosen)  # type: ignore[arg-type]

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from roofline.calibration.engines import IDEAL_SPREAD, UNMEASURED, apply_fit, engine_terms
+from roofline.calibration.engines import (
+    IDEAL_SPREAD,
+    UNMEASURED,
+    apply_fit,
+    engine_fit,
+    engine_terms,
+)
 from roofline.calibration.machine import MachineFit, fit_machine
 from roofline.calibration.store import calibration_path, read_calibration
 from roofline.calibration.typical import device_class, typical_terms
@@ -62,8 +68,7 @@ def find_terms(
 def _typical(accelerator: Accelerator, engine: str, terms: EngineTerms) -> Terms:
     device = typical_terms(accelerator)
     words = (f"no measured machine: {device.origin}",)
-    path = calibration_path("engines")
-    fit = read_calibration(path).engines.get(engine) if path is not None else None
+    fit = engine_fit(engine)
     if engine in ("ideal", "plain"):
         spreads = replace(terms, spread_decode=CLASS_SPREAD, spread_prefill=CLASS_SPREAD)
         return Terms(device, spreads, False, (*words, "no engine assumed: no coverage claimed"))
@@ -92,16 +97,31 @@ def _measured(
             if fit is not None:
                 terms = apply_fit(terms, fit, "")
                 words.append(f"engine terms: {fit.fitted_on}; judged on {fit.judged_on}")
-            elif engine in ("ideal", "plain"):
-                terms = replace(terms, spread_decode=IDEAL_SPREAD, spread_prefill=IDEAL_SPREAD)
-                words.append("no engine assumed: no coverage claimed")
+            else:
+                terms = _of_published(terms, engine, accelerator, words)
             return Terms(calibration.device, terms, True, tuple(words))
     record = load_measurement(machine)
     if record.device.spec_id is not None:
         _check_same(accelerator, record.device.spec_id, machine)
     fitted = _fit(record, accelerator)
     words = [f"machine terms: {fitted.terms.origin}", *record.assumptions, *fitted.assumptions]
+    terms = _of_published(terms, engine, accelerator, words)
     return Terms(fitted.terms, terms, True, tuple(words))
+
+
+def _of_published(
+    terms: EngineTerms, engine: str, accelerator: Accelerator, words: list[str]
+) -> EngineTerms:
+    """Terms of an engine that this machine has no rows of: from published ones, or none."""
+    if engine in ("ideal", "plain"):
+        words.append("no engine assumed: no coverage claimed")
+        return replace(terms, spread_decode=IDEAL_SPREAD, spread_prefill=IDEAL_SPREAD)
+    fit = engine_fit(engine)
+    if fit is None:
+        words.append(f"engine {engine!r} has no judged rows on this machine: a wide interval")
+        return replace(terms, spread_decode=UNMEASURED, spread_prefill=UNMEASURED)
+    words.append(f"engine terms: {fit.fitted_on}")
+    return apply_fit(terms, fit, device_class(accelerator).name)
 
 
 def _check_same(accelerator: Accelerator, spec_id: str, machine: object) -> None:

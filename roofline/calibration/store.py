@@ -27,13 +27,16 @@ class EngineFit:
 
     Args:
         kernels: name of its set of small kernels.
-        numbers: fitted fields of ``EngineTerms``.
+        numbers: fitted fields of ``EngineTerms``, or ``field:device class``.
+        folds: the same, fitted without one share of the accelerator-model pairs each: what judges
+            those pairs.
         spreads: residual spreads by ``phase`` or ``phase:device class``.
         fitted_on, judged_on: rows, in words.
     """
 
     kernels: str
     numbers: Mapping[str, float] = field(default_factory=dict)
+    folds: tuple[Mapping[str, float], ...] = ()
     spreads: Mapping[str, Spread] = field(default_factory=dict)
     fitted_on: str = ""
     judged_on: str = ""

@@ -44,6 +44,7 @@ class DeviceClass:
 
 
 CLASSES = (
+    DeviceClass("Hopper H20", ("h20-",), 0.8, {"fp8": 0.85, "int8": 0.6, "other": 0.88}, 0.95, 0.6),
     DeviceClass("Hopper", ("hopper",), 0.86, {"fp8": 0.73, "int8": 0.5, "other": 0.79}, 0.85, 0.5),
     DeviceClass(
         "Blackwell data centre", ("gb100", "gb102", "b200", "b300", "gb200", "gb300", "gb1"),
@@ -53,7 +54,12 @@ CLASSES = (
         "Blackwell workstation", ("gb20", "blackwell"), 0.88,
         {"fp8": 0.65, "fp4": 0.5, "other": 0.75}, 0.9, 0.5,
     ),
+    DeviceClass(
+        "Ada GeForce", ("rtx-4090", "rtx-4080"), 0.9, {"fp8": 0.8, "other": 0.9}, 0.95, 0.6
+    ),
     DeviceClass("Ada", ("ada",), 0.88, {"fp8": 0.6, "other": 0.72}, 0.9, 0.5),
+    DeviceClass("Ampere GeForce", ("rtx-30",), 0.9, {"other": 0.9}, 0.95, 0.6),
+    DeviceClass("Ampere GDDR", ("ga102", "ga104", "ga106"), 0.87, {"other": 0.75}, 0.9, 0.5),
     DeviceClass("Ampere", ("ampere", "ga10"), 0.83, {"other": 0.84}, 0.95, 0.55),
     DeviceClass("Volta or Turing", ("volta", "turing"), 0.82, {"other": 0.7}, 0.9, 0.35, 5e-6),
     DeviceClass("Pascal", ("pascal",), 0.78, {"other": 0.7}, 0.95, 0.2, 6e-6),

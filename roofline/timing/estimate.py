@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roofline.dtypes import SIXTEEN_BIT
 from roofline.models.architecture import Architecture, GroupedQuery, Latent, LayerGroup
 from roofline.timing.collectives import all_reduce_s, all_to_all_s, send_s
 from roofline.timing.parallel import Parallel
@@ -90,12 +91,13 @@ def estimate_step(
             operator.name,
             operator.kind,
             operator.calls,
-            _operator_s(operator, kind, arch, step, device, long_phase=long_phase) / rate,
+            _operator_s(operator, kind, arch, step, device, long_phase=long_phase)
+            / (rate * _further_rate(operator, kind, engine)),
         )
         for operator, kind in zip(operators, compute_types, strict=True)
     ]
     parts += _small_kernels(arch, step, device, engine)
-    parts += _communication(arch, step, device, parallel)
+    parts += _communication(arch, step, device, engine, parallel)
     device_s: Numeric = 0.0
     calls = 0.0
     for part in parts:
@@ -108,6 +110,18 @@ def estimate_step(
         waiting = waiting + engine.prefill_step_s
     parts.append(Part("host work", "host", 0, seconds - device_s + waiting))
     return StepEstimate(seconds + waiting, tuple(parts), device_s, host_s)
+
+
+def weight_only(operator: Operator, kind: str) -> bool:
+    """Whether an operator's weights are unpacked to 16 bit before they multiply."""
+    return operator.storage.bits < 16 and kind in SIXTEEN_BIT and operator.kind in (
+        Kind.MATMUL, Kind.EXPERTS, Kind.LM_HEAD,
+    )  # fmt: skip
+
+
+def _further_rate(operator: Operator, kind: str, engine: EngineTerms) -> float:
+    unpacked = engine.weight_only_rate if weight_only(operator, kind) else 1.0
+    return unpacked * (engine.expert_rate if operator.kind is Kind.EXPERTS else 1.0)
 
 
 def _operator_s(
@@ -239,7 +253,11 @@ def _values_per_row(kernel: SmallKernel, group: LayerGroup, hidden: int) -> floa
 
 
 def _communication(
-    arch: Architecture, step: Step, device: DeviceTerms, parallel: Parallel
+    arch: Architecture,
+    step: Step,
+    device: DeviceTerms,
+    engine: EngineTerms,
+    parallel: Parallel,
 ) -> list[Part]:
     link = device.all_reduce
     if link is None:
@@ -249,14 +267,16 @@ def _communication(
     if parallel.tp > 1:
         count = all_reduces_per_step(arch)
         each = all_reduce_s(message, parallel.tp, link)
-        parts.append(Part("all-reduce", "collective", count, count * each))
+        parts.append(Part("all-reduce", "collective", count, count * each / engine.collective_rate))
     if parallel.ep > parallel.tp:
         experts = [group for group in arch.layers if group.experts is not None]
         layers = sum(group.n_layers for group in experts)
         active = max(group.experts.mean_active for group in experts if group.experts is not None)
         exchange = message * min(active, float(parallel.ep))
         each = 2 * all_to_all_s(exchange, parallel.ep, link)  # dispatch and combine
-        parts.append(Part("all-to-all", "collective", 2 * layers, layers * each))
+        parts.append(
+            Part("all-to-all", "collective", 2 * layers, layers * each / engine.collective_rate)
+        )
     if parallel.pp > 1:
         hops = parallel.pp - 1
         parts.append(Part("stage to stage", "collective", hops, hops * send_s(message, link)))

@@ -235,8 +235,10 @@ class EngineTerms:
         sequence_s: host work per sequence and step that the device waits for.
         eager_kernel_s: host time per kernel when nothing is captured; 0: launched as a graph.
         prefill_step_s: host work of one prefill step (request handling, first token out).
-        decode_rate, prefill_rate: share of the device's rates that the engine's kernels reach,
-            within 0.5–1.25.
+        decode_rate, prefill_rate: share of the device's rates that the engine's kernels reach.
+        weight_only_rate: further share where weights are unpacked to 16 bit before they multiply.
+        expert_rate: further share of grouped matmuls over routed experts.
+        collective_rate: speed of collectives over the device's terms (one-shot kernels beat NCCL).
         spread_decode, spread_prefill: how far measurements lie from estimates.
     """
 
@@ -249,5 +251,8 @@ class EngineTerms:
     prefill_step_s: float = 0.0
     decode_rate: float = 1.0
     prefill_rate: float = 1.0
+    weight_only_rate: float = 1.0
+    expert_rate: float = 1.0
+    collective_rate: float = 1.0
     spread_decode: Spread = field(default_factory=lambda: Spread(0.5, 3.0, 0, "no rows"))
     spread_prefill: Spread = field(default_factory=lambda: Spread(0.5, 3.0, 0, "no rows"))

@@ -1,0 +1,166 @@
+"""Fit engine terms on published rows, with whole accelerator-model pairs left out to judge.
+
+    general    step_s, sequence_s, prefill_step_s, weight_only_rate, expert_rate, collective_rate
+    by class   decode_rate, prefill_rate
+
+Every pair falls into one of ``FOLDS`` shares by a fixed hash; a share is judged by terms fitted on
+the others, and the spread of those errors is the interval's. The terms that are shipped are fitted
+on all rows. Each number stays within its limits and near 1 (or its default) unless rows pull it.
+
+Limits   Rows whose batch is only inferred from a whole run are no ground truth of a step and are
+         left out (``step_rows``).
+"""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roofline.calibration.engines import engine_terms, with_numbers
+from roofline.calibration.store import EngineFit
+from roofline.timing.terms import EngineTerms, Spread
+from roofline.validation.fitting.published import RowParts, row_parts
+from roofline.validation.rows import Row
+
+FOLDS = 5
+PRIOR_SPREAD = 0.2
+"""Standard deviation of a number's logarithm around its first value, before rows speak."""
+ROW_SPREAD = 0.3
+"""Scatter between pairs, in logarithms, that the prior is weighed against."""
+FEWEST_CLASS_ROWS = 8
+FEWEST_SPREAD_ROWS = 20
+COVERAGE = (0.1, 0.9)
+
+_GENERAL = {
+    "step_s": (2e-5, 2e-2),
+    "sequence_s": (1e-7, 2e-4),
+    "prefill_step_s": (1e-4, 6e-2),
+    "weight_only_rate": (0.4, 1.25),
+    "expert_rate": (0.4, 1.6),
+    "collective_rate": (0.4, 4.0),
+}
+_BY_CLASS = {"decode_rate": (0.5, 1.3), "prefill_rate": (0.4, 1.6)}
+_EAGER = {"eager_kernel_s": (3e-6, 2e-4)}
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A row with the estimate of terms that never saw its pair."""
+
+    parts: RowParts
+    estimate_s: float
+
+    @property
+    def ratio(self) -> float:
+        """Measured over estimated."""
+        return self.parts.row.value / self.estimate_s
+
+    @property
+    def phase(self) -> str:
+        """Which spread it speaks for."""
+        return "prefill" if self.parts.row.quantity == "ttft" else "decode"
+
+
+def step_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows that say how long a step takes: a batch that is stated or held by a cap."""
+    return [row for row in rows if row.load != "all_at_once"]
+
+
+def fold_of(pair: str) -> int:
+    """Share that a pair is judged in.
+
+    >>> fold_of("h100-sxm5-80gb qwen3-32b") == fold_of("h100-sxm5-80gb qwen3-32b")
+    True
+    """
+    return zlib.crc32(pair.encode()) % FOLDS
+
+
+def fit_engine(name: str, rows: Iterable[Row]) -> tuple[EngineFit, list[HeldOut]]:
+    """Fit an engine's terms and give the held-out estimate of every row.
+
+    Args:
+        name: engine.
+        rows: judged rows of it.
+    """
+    parts, _ = row_parts(step_rows(rows), name)
+    terms = engine_terms(name)
+    folds = tuple(
+        fit_numbers(terms, [part for part in parts if fold_of(part.pair) != fold])
+        for fold in range(FOLDS)
+    )
+    held = [held_out(part, terms, folds) for part in parts]
+    pairs = len({part.pair for part in parts})
+    fit = EngineFit(
+        kernels="",
+        numbers=fit_numbers(terms, parts),
+        folds=folds,
+        spreads=spreads(held),
+        fitted_on=f"{len(parts)} published rows of {pairs} accelerator-model pairs",
+        judged_on=f"the same rows, each by terms fitted without its pair's fifth ({FOLDS} folds)",
+    )
+    return fit, held
+
+
+def held_out(part: RowParts, terms: EngineTerms, folds: Sequence[Mapping[str, float]]) -> HeldOut:
+    """Estimate a row by the terms that never saw its pair."""
+    chosen = with_numbers(terms, folds[fold_of(part.pair)], part.device_class)
+    return HeldOut(part, part.seconds(chosen))
+
+
+def fit_numbers(terms: EngineTerms, parts: Sequence[RowParts]) -> dict[str, float]:
+    """Fit an engine's numbers to rows, each pair weighing alike however many rows it has."""
+    from scipy.optimize import least_squares
+
+    if not parts:
+        return {}
+    limits = {**_GENERAL, **(_EAGER if terms.eager_kernel_s else {})}
+    classes = sorted({part.device_class for part in parts})
+    names = [(name, "") for name in limits]
+    for kind in classes:
+        count = sum(part.device_class == kind for part in parts)
+        if count >= FEWEST_CLASS_ROWS:
+            names += [(name, kind) for name in _BY_CLASS]
+    limits |= _BY_CLASS
+    first = np.log([max(getattr(terms, name), limits[name][0] * 1.01) for name, _ in names])
+    low = np.log([limits[name][0] for name, _ in names])
+    high = np.log([limits[name][1] for name, _ in names])
+    counts: dict[str, int] = {}
+    for part in parts:
+        counts[part.pair] = counts.get(part.pair, 0) + 1
+    weights = np.array([counts[part.pair] ** -0.5 for part in parts])
+    weights = weights / ROW_SPREAD
+
+    def numbers(logs: np.ndarray) -> dict[str, float]:
+        return {
+            f"{name}:{kind}" if kind else name: float(value)
+            for (name, kind), value in zip(names, np.exp(logs), strict=True)
+        }
+
+    def errors(logs: np.ndarray) -> np.ndarray:
+        given = numbers(logs)
+        by_class = {kind: with_numbers(terms, given, kind) for kind in classes}
+        ratios = [part.seconds(by_class[part.device_class]) / part.row.value for part in parts]
+        prior = (logs - first) / PRIOR_SPREAD
+        return np.concatenate([weights * np.log(ratios), prior])
+
+    start = np.clip(first, low + 1e-6, high - 1e-6)
+    found = least_squares(errors, start, bounds=(low, high), loss="soft_l1")
+    return numbers(found.x)
+
+
+def spreads(held: Sequence[HeldOut]) -> dict[str, Spread]:
+    """Spread of held-out errors by phase, and by phase and device class where rows allow."""
+    found: dict[str, list[HeldOut]] = {}
+    for item in held:
+        found.setdefault(item.phase, []).append(item)
+        found.setdefault(f"{item.phase}:{item.parts.device_class}", []).append(item)
+    result = {}
+    for key, items in found.items():
+        if len(items) < FEWEST_SPREAD_ROWS:
+            continue
+        low, high = np.quantile([item.ratio for item in items], COVERAGE)
+        pairs = len({item.parts.pair for item in items})
+        words = f"{len(items)} published rows of {pairs} pairs, each left out of its fit"
+        result[key] = Spread(float(low), float(high), len(items), words)
+    return result
