@@ -1,4 +1,4 @@
-"""Cases about the KV cache; expected values are the cases' own (tests/data/cases.jsonl, with sources)."""
+"""Cases about the KV cache; expected values are the cases' own (tests/data/cases.jsonl)."""
 
 import pytest
 
@@ -22,8 +22,10 @@ def dense(n_layers, n_kv_heads, head_dim):
 
 def gpt_oss(config):
     """The case abbreviates the list of layer types in words."""
-    return {**config, "layer_types": [SLIDING, FULL] * 18, "vocab_size": 201_088,
-            "num_local_experts": 128, "num_experts_per_tok": 4, "intermediate_size": 2880}  # fmt: skip
+    return {
+        **config, "layer_types": [SLIDING, FULL] * 18, "vocab_size": 201_088,
+        "num_local_experts": 128, "num_experts_per_tok": 4, "intermediate_size": 2880,
+    }  # fmt: skip
 
 
 class TestLatentWithIndexer:
@@ -80,7 +82,7 @@ class TestGroupedQuery:
         assert bytes_per_token(arch, Dtype.BF16) == case["right_answer"]["bytes_per_token"]
 
     def test_absent_head_dim_is_hidden_over_heads(self, cases):
-        """The same config without head_dim: 2 × 36 × 8 × 80 × 2 bytes, what the tool took for it."""
+        """The same config without head_dim: 2 × 36 × 8 × 80 × 2 bytes, as the tool had it."""
         config = {**cases["kv-qwen3-4b-lmcache"]["input"]["config"], "intermediate_size": 9728,
                   "vocab_size": 151_936}  # fmt: skip
         config.pop("head_dim")

@@ -1,4 +1,4 @@
-"""Cases about pools, concurrency and what start-up takes; values are tests/data/cases.jsonl's own."""
+"""Cases about pools, concurrency and start-up; values are the cases' own (tests/data/cases.jsonl)."""
 
 import json
 import math
