@@ -37,7 +37,7 @@ def launch_line(candidate: Candidate, *, max_context_tokens: int, max_batch: int
     >>> arch, device = load_model("llama-3.1-8b"), load_accelerator("h200-sxm-141gb")
     >>> found, _ = candidates(arch, device, Space(tp=(2,), weights=("fp8",)), 8192)
     >>> print(launch_line(found[0], max_context_tokens=8192, max_batch=256))
-    vllm serve meta-llama/Llama-3.1-8B-Instruct --tensor-parallel-size 2 --quantization fp8
+    vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 2 --quantization fp8
     --max-model-len 8192 --max-num-seqs 256 --max-num-batched-tokens 8192
     --gpu-memory-utilization 0.9
     """
