@@ -166,15 +166,15 @@ def _host(table: _Table, zero_us: float) -> HostEvents:
 
 
 def _events(document: Any, source: str) -> tuple[Any, Iterable[Any]]:
-    if not isinstance(document, (dict, list)):
+    if hasattr(document, "traceEvents"):
         return document, document.traceEvents
-    listed = document if isinstance(document, list) else document.get("traceEvents")
+    top = document if isinstance(document, dict) else {}
+    listed = document if isinstance(document, list) else top.get("traceEvents")
     if not isinstance(listed, list):
         raise InputError(
             f"{source}: no list 'traceEvents' in it; give a trace of torch.profiler "
             "(export_chrome_trace)"
         )
-    top = document if isinstance(document, dict) else {}
     head = SimpleNamespace(
         deviceProperties=top.get("deviceProperties"), distributedInfo=top.get("distributedInfo")
     )

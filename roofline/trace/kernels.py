@@ -71,6 +71,7 @@ _LIBRARIES = tuple(
         ("cuDNN", r"cudnn"),
         ("memory-efficient attention", r"fmha_cutlass|mem_?eff|efficient_attention"),
         ("FlashInfer", r"flashinfer"),
+        ("vLLM", r"vllm"),
         ("Composable Kernel", r"ck_tile|\bck::|aiter"),
         ("FlashAttention", r"flash"),
         ("DeepGEMM", r"deep_gemm"),
@@ -79,9 +80,8 @@ _LIBRARIES = tuple(
         ("CUTLASS", r"cutlass"),
         (
             "cuBLAS",
-            r"nvjet|cublas|xmma|splitk|gemv2|gemmk1|^(void )?(volta|turing|ampere|maxwell)_",
+            r"nvjet|cublas|xmma|gemv2|gemmk1|^(void )?(volta|turing|ampere|maxwell)_",
         ),
-        ("vLLM", r"vllm"),
         ("TensorRT-LLM", r"tensorrt_llm|trtllm"),
         ("llama.cpp", r"mul_mat_|ggml|k_bin_bcast|dequantize_|flash_attn_ext"),
         ("PyTorch", r"at::|at_cuda|c10::"),
@@ -105,6 +105,7 @@ _COMPUTE = tuple(
         ("fp8", r"e4m3|e5m2|fp8|float8|_f8|f8f8|qmma|bf8|_F8"),
         ("int8", r"imma|int8|s8s8|_i8|i8i8|8816|igemm|s8_s8"),
         ("bf16", r"bf16|bfloat16|_BBS|_BB_|BSS_|_B_"),
+        ("fp16", r"fp16_s(884|1688|16816)"),
         ("tf32", r"tf32|s1688gemm"),
         ("fp16", r"fp16|f16|half|h884|hgemm|h1688|h16816|_HHS|_HH_|HSS"),
         ("fp32", r"sgemm|f32f32|_SB_|ffma|float"),
@@ -153,7 +154,7 @@ def short_name(name: str, width: int = 44) -> str:
 
 def _compute(name: str) -> str | None:
     if _WEIGHT_ONLY.search(name):
-        return "bf16" if "bf16" in name.lower() else "fp16"
+        return "bf16" if re.search(r"bf16|bfloat16", name, re.IGNORECASE) else "fp16"
     code = _NVJET.search(name)
     if code is not None:
         return _NVJET_TYPES.get(code[1][0])
