@@ -17,6 +17,7 @@ _EXPORTS = {
     "Interval": "roofline.timing.interval",
     "Measurement": "roofline.hardware.measurement",
     "Parallel": "roofline.timing.parallel",
+    "TrainingPlan": "roofline.training.plan",
     "Prediction": "roofline.api.predict",
     "RooflineError": "roofline.errors",
     "accelerator_ids": "roofline.hardware.accelerator",
@@ -25,11 +26,13 @@ _EXPORTS = {
     "load_model": "roofline.models.config",
     "model_names": "roofline.models.catalogue",
     "predict": "roofline.api.predict",
+    "train": "roofline.api.train",
 }
 
 if TYPE_CHECKING:
     from roofline.api.predict import Prediction as Prediction
     from roofline.api.predict import predict as predict
+    from roofline.api.train import train as train
     from roofline.dtypes import Dtype as Dtype
     from roofline.errors import RooflineError as RooflineError
     from roofline.hardware.accelerator import Accelerator as Accelerator
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from roofline.serving.engines import Engine as Engine
     from roofline.timing.interval import Interval as Interval
     from roofline.timing.parallel import Parallel as Parallel
+    from roofline.training.plan import TrainingPlan as TrainingPlan
 
 __all__ = sorted(_EXPORTS)
 

@@ -21,6 +21,9 @@ VERBS = {
     "topology": "links of a node, what is broken, and which ranks go where",
     "baseline": "a node's health recorded, compared with itself and its fleet",
     "diagnose": "why a run is slow, with evidence and the next step",
+    "specs": "accelerators and links: list, show with sources, check your own files",
+    "models": "models of the catalogue and yours: list, show",
+    "train": "memory, step time, utilisation, days and cost of a training run",
 }
 """Verb to what it answers; each lives in ``roofline.cli.<verb>`` and has ``register(app)``."""
 
