@@ -41,8 +41,8 @@ from roofline.errors import SpecError, UnknownNameError, unknown_name
 from roofline.hardware.folders import data_folders
 from roofline.hardware.quantity import FROM_FILE
 from roofline.hardware.spec import Accelerator, Compute, Link, Memory, Pcie, Power
-from roofline.hardware.spec_errors import spec_error
-from roofline.hardware.yaml_file import read_yaml
+from roofline.hardware.spec_errors import spec_error, spec_problems
+from roofline.hardware.yaml_file import Document, read_yaml
 
 __all__ = [
     "Accelerator",
@@ -52,6 +52,7 @@ __all__ = [
     "Pcie",
     "Power",
     "accelerator_ids",
+    "accelerator_problems",
     "load_accelerator",
     "read_accelerator",
 ]
@@ -100,14 +101,14 @@ def load_accelerator(accelerator: str | Path | Accelerator) -> Accelerator:
             f"an accelerator is an id, a path to a YAML file or an Accelerator, "
             f"not {type(accelerator).__name__}"
         )
-    files = _spec_files()
     key = accelerator.strip().lower()
-    if key in files:
-        return _load_by_id(key, files[key])
+    if (path := _find_file(key)) is not None:
+        return _load_by_id(key, path)
     if key.startswith("cpu-") or key.endswith(".json"):
         return _measured(accelerator)
     if key.endswith(_SUFFIXES) or "/" in accelerator or "\\" in accelerator:
         return read_accelerator(Path(accelerator).expanduser())
+    files = _spec_files()
     found = _resolve(accelerator, files)
     return _load_by_id(found, files[found])
 
@@ -128,13 +129,30 @@ def read_accelerator(path: Path) -> Accelerator:
 @lru_cache(maxsize=512)
 def _read_cached(path: Path, mtime_ns: int, size: int) -> Accelerator:
     del mtime_ns, size  # part of the key, so that a changed file is read again
-    document = read_yaml(path)
-    if not isinstance(document.value, dict):
-        raise SpecError(f"{path}:1: a spec is a mapping of fields (id: ..., memory: ...)")
+    document = _read_mapping(path)
     try:
         return Accelerator.model_validate(document.value, context=FROM_FILE)
     except ValidationError as error:
         raise spec_error(document, Accelerator, error) from None
+
+
+def _read_mapping(path: Path) -> Document:
+    document = read_yaml(path)
+    if not isinstance(document.value, dict):
+        raise SpecError(f"{path}:1: a spec is a mapping of fields (id: ..., memory: ...)")
+    return document
+
+
+def accelerator_problems(path: Path) -> tuple[str, ...]:
+    """Everything that is wrong with a spec file, one line each with file and line; empty: good."""
+    try:
+        document = _read_mapping(path)
+        Accelerator.model_validate(document.value, context=FROM_FILE)
+    except ValidationError as error:
+        return spec_problems(document, Accelerator, error)
+    except SpecError as error:
+        return (str(error),)
+    return ()
 
 
 def _load_by_id(spec_id: str, path: Path) -> Accelerator:
@@ -149,6 +167,17 @@ def _measured(record: str) -> Accelerator:
     from roofline.hardware.measurement import load_measurement
 
     return measured_accelerator(load_measurement(record))
+
+
+def _find_file(spec_id: str) -> Path | None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,79}", spec_id):
+        return None
+    for folder in data_folders("gpu_specs"):
+        for suffix in _SUFFIXES:
+            path = folder / f"{spec_id}{suffix}"
+            if path.is_file():
+                return path
+    return None
 
 
 def _spec_files() -> dict[str, Path]:

@@ -24,8 +24,8 @@ from roofline.hardware.quantity import (
     Seconds,
     Sources,
 )
-from roofline.hardware.spec_errors import spec_error
-from roofline.hardware.yaml_file import read_yaml
+from roofline.hardware.spec_errors import spec_error, spec_problems
+from roofline.hardware.yaml_file import Document, read_yaml
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -152,10 +152,27 @@ def _read_link(path: Path) -> Link:
 @lru_cache(maxsize=512)
 def _read_cached(path: Path, mtime_ns: int, size: int) -> Link:
     del mtime_ns, size  # part of the key, so that a changed file is read again
-    document = read_yaml(path)
-    if not isinstance(document.value, dict):
-        raise SpecError(f"{path}:1: a link is a mapping of fields (id: ..., bytes_per_s: ...)")
+    document = _read_mapping(path)
     try:
         return Link.model_validate(document.value, context=FROM_FILE)
     except ValidationError as error:
         raise spec_error(document, Link, error) from None
+
+
+def _read_mapping(path: Path) -> Document:
+    document = read_yaml(path)
+    if not isinstance(document.value, dict):
+        raise SpecError(f"{path}:1: a link is a mapping of fields (id: ..., bytes_per_s: ...)")
+    return document
+
+
+def link_problems(path: Path) -> tuple[str, ...]:
+    """Everything that is wrong with a link file, one line each with file and line; empty: good."""
+    try:
+        document = _read_mapping(path)
+        Link.model_validate(document.value, context=FROM_FILE)
+    except ValidationError as error:
+        return spec_problems(document, Link, error)
+    except SpecError as error:
+        return (str(error),)
+    return ()

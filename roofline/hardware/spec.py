@@ -144,6 +144,10 @@ class Accelerator(Facts):
             raise PydanticCustomError("inconsistent", "{message}", {"message": message, "at": path})
         return self
 
+    def __hash__(self) -> int:
+        """Hash by id: equal specs have equal ids."""
+        return hash(self.id)
+
     @property
     def is_measured(self) -> bool:
         """Whether its roofs are measured ones, so that nothing made from them is a bound."""

@@ -179,6 +179,11 @@ def test_missing_figures_refuse_only_when_needed():
         load_accelerator("generic-cpu").memory_bandwidth()
 
 
+def test_specs_can_be_keys():
+    first, second = load_accelerator("t4"), load_accelerator("l4")
+    assert len({first, second, load_accelerator("T4")}) == 2
+
+
 # names -----------------------------------------------------------------------------------------
 
 
