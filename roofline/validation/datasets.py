@@ -15,7 +15,7 @@ from roofline.hardware.accelerator import accelerator_ids, load_accelerator
 from roofline.hardware.measurement import load_measurement
 from roofline.units import number, show
 from roofline.validation.bounds import Bounded, bound_rows
-from roofline.validation.estimates import Estimated, estimate_rows
+from roofline.validation.estimates import Estimated, estimate_rows, held_out_deployment
 from roofline.validation.exclusions import BOUND, ESTIMATE, EXCLUSIONS, exclusion_of, judged_rows
 from roofline.validation.fitting.decoder import DecoderCase, decoder_cases
 from roofline.validation.rows import Row, engine_rows, serving_rows
@@ -73,7 +73,8 @@ def _published(name: str, rows: tuple[Row, ...]) -> DataSet:
     judged = judged_rows(use=BOUND, rows=rows)
     bounded = {each.row: each for each in bound_rows(judged)}
     asked = judged_rows(use=ESTIMATE, rows=rows)
-    estimated = {each.row: each for each in estimate_rows(asked)}
+    found = estimate_rows(asked, deployment_of=held_out_deployment)
+    estimated = {each.row: each for each in found}
     points = tuple(
         _point(row, bounded.get(row), estimated.get(row))
         for row in judged

@@ -7,8 +7,10 @@
 
 Units    seconds.
 Limits   Requests that wait outside the batch are not charged to the engine: TTFT is judged of
-         requests alone. Chunks of a prompt cost as much as the prompt in mixed steps of its size.
-Sources  Definitions in ``serving.deployment``; share of prefill as in ``serving.steady``.
+         requests alone. A fixed batch that memory does not hold ran in waves and is refused.
+         Engine terms are those of ``measurements/calibration/engines.json``; ``held_out`` takes for
+         each row the terms that were fitted without its accelerator and model.
+Sources  Definitions in ``serving.deployment``; folds in ``validation.fitting.engines``.
 """
 
 import math
@@ -18,18 +20,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from roofline.calibration.engines import engine_fit, engine_terms, with_numbers
+from roofline.calibration.typical import device_class
 from roofline.errors import InputError, RooflineError
 from roofline.hardware.accelerator import load_accelerator
 from roofline.serving.deployment import Deployment, deploy
 from roofline.timing.interval import Interval
 from roofline.timing.parallel import Parallel
+from roofline.validation.fitting.engines import fold_of
 from roofline.validation.rows import Row
-from roofline.validation.storage import likely_architecture, on_device
+from roofline.validation.storage import cache_format, likely_architecture, on_device
+from roofline.work.kv_cache import cache_bytes
 from roofline.work.operators import Step
+from roofline.work.weights import stored_bytes
 
 Array = NDArray[np.float64]
-CHUNK_TOKENS = 8192.0
-"""Token budget of a step where the row does not state one: the engines' usual default."""
+ENGINE_SHARE = 0.9
+"""Share of memory that engines give to weights and cache by default."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Estimated:
         return self.low <= self.row.value <= self.high
 
 
-def row_deployment(row: Row, *, machine: str | None = None) -> Deployment:
+def row_deployment(row: Row) -> Deployment:
     """Deploy the model of a row as the row says.
 
     Raises:
@@ -79,24 +86,42 @@ def row_deployment(row: Row, *, machine: str | None = None) -> Deployment:
         arch,
         accelerator,
         parallel=Parallel(tp=tp, dp=dp, ep=ep),
-        kv=None if row.kv is None else on_device(row.kv, accelerator),
+        kv=on_device(cache_format(row, arch), accelerator),
         engine=row.engine,
-        machine=machine,
     )
+
+
+def held_out_deployment(row: Row) -> Deployment:
+    """Deploy a row with the engine's terms of a fit that left its accelerator and model out.
+
+    An engine without folds keeps its terms, which then saw no row.
+    """
+    deployment = row_deployment(row)
+    fit = engine_fit(row.engine or "")
+    if fit is None or not fit.folds:
+        return deployment
+    terms = deployment.terms
+    fold = fit.folds[fold_of(f"{row.accelerator} {row.model}")]
+    bare = engine_terms(row.engine or "", weights_bits=deployment.weights_dtype.bits)
+    numbers = with_numbers(bare, fold, device_class(deployment.accelerator).name)
+    engine = replace(
+        numbers,
+        spread_decode=terms.engine.spread_decode,
+        spread_prefill=terms.engine.spread_prefill,
+    )
+    return replace(deployment, terms=replace(terms, engine=engine))
 
 
 def estimate_rows(
     rows: Iterable[Row],
     *,
-    machine: str | None = None,
     deployment_of: Callable[[Row], Deployment] | None = None,
 ) -> tuple[Estimated, ...]:
     """Estimate every row; rows that cannot be estimated say why.
 
     Args:
         rows: judged rows.
-        machine: measured record whose terms replace the class's.
-        deployment_of: deploys a row; for fits that try other terms.
+        deployment_of: deploys a row; None: with the terms that are shipped.
 
     >>> from roofline.validation.exclusions import judged_rows
     >>> estimated = estimate_rows(judged_rows(engine="gpt-fast"))
@@ -113,10 +138,7 @@ def estimate_rows(
     for positions in groups.values():
         members = [kept[position] for position in positions]
         try:
-            if deployment_of is None:
-                deployment = row_deployment(members[0], machine=machine)
-            else:
-                deployment = deployment_of(members[0])
+            deployment = (deployment_of or row_deployment)(members[0])
             interval = _interval(deployment, members)
         except RooflineError as error:
             for position in positions:
@@ -127,9 +149,28 @@ def estimate_rows(
         ends = (interval.low, interval.mid, interval.high)
         table = [np.broadcast_to(np.asarray(end, dtype=float), len(members)) for end in ends]
         for i, position in enumerate(positions):
+            row = kept[position]
             low, mid, high = (float(end[i]) for end in table)
-            found[position] = Estimated(kept[position], low, mid, high)
+            if holds_batch(deployment, row):
+                found[position] = Estimated(row, low, mid, high)
+            else:
+                found[position] = Estimated(row, math.nan, math.nan, math.nan, _IN_WAVES)
     return tuple(found[position] for position in range(len(kept)))
+
+
+_IN_WAVES = "the stated batch does not fit in memory: it ran in waves, not as a batch"
+
+
+def holds_batch(deployment: Deployment, row: Row) -> bool:
+    """Whether memory holds a fixed batch with its prompt and output."""
+    if row.load != "fixed_batch":
+        return True
+    tokens = row.cached_tokens + (row.prompt_tokens or 0.0) + (row.output_tokens or 0.0)
+    batch = (row.batch or 1.0) / deployment.parallel.dp
+    rank = deployment.rank
+    held = stored_bytes(rank) + batch * float(cache_bytes(rank, tokens, deployment.formats.kv))
+    usable, _ = deployment.accelerator.usable_memory()
+    return held <= ENGINE_SHARE * usable
 
 
 def _interval(deployment: Deployment, rows: list[Row]) -> Interval:
@@ -158,12 +199,14 @@ def prefill_share(
 ) -> Array:
     """Mean time per output token over that of a step without prompts, in steady state.
 
-    1 + n / (output − 1) · chunks · (t_mixed / t_decode − 1)
+        1 + n / (output − 1) · t_prefill / t_decode
+
+    A prompt's own host work hides behind the steps of the others.
     """
-    budget = np.maximum((deployment.engine.chunk_tokens or CHUNK_TOKENS) - batch, 1.0)
-    chunk = np.minimum(budget, np.maximum(prompt, 1.0))
+    terms = deployment.terms.engine
     alone = np.asarray(deployment.middle(Step(batch, context), long_phase=False).seconds)
-    mixed = np.asarray(deployment.mixed_s(Step(batch, context, 1.0, chunk)))
-    entering = np.minimum(batch / np.maximum(output - 1, 1) * (prompt / chunk), 1.0)
-    share: Array = 1 + entering * np.maximum(mixed / alone - 1, 0.0)
+    step = Step(prefill_sequences=1.0, prefill_tokens=np.maximum(prompt, 1.0))
+    prefill = np.asarray(deployment.middle(step, long_phase=True).seconds)
+    device = np.maximum(prefill - terms.prefill_step_s - terms.step_s, 0.0)
+    share: Array = 1 + batch / np.maximum(output - 1, 1) * device / alone
     return share
