@@ -173,7 +173,8 @@ class Fields:
             return None
         if not isinstance(value, Mapping):
             raise self.error(f"'{name}' is {show(value)}; it needs a mapping")
-        return Fields(value, f"{self.where}, {name}", self.notes)
+        label = name if name.isprintable() and len(name) <= 60 else show(name)
+        return Fields(value, f"{self.where}, {label}", self.notes)
 
     def layers(self, *names: str, least: int = 1) -> int:
         """Read the number of layers."""

@@ -85,6 +85,8 @@ def read_jetmoe(fields: Fields) -> Draft:
     n_layers, hidden = fields.layers(*LAYERS), fields.count(*HIDDEN)
     n_kv, dim = fields.count("num_key_value_heads"), fields.count("kv_channels")
     top_k, count = fields.count("num_experts_per_tok"), n_experts(fields)
+    if not 0 < top_k <= count:
+        raise fields.error(f"{top_k} experts per token of {count}")
     width, keys = fields.count("intermediate_size"), n_kv * dim
     heads = Heads(hidden, top_k * n_kv, n_kv, dim, dim)
     whole = grouped_query(heads, AttentionStyle())

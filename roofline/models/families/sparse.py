@@ -133,6 +133,8 @@ def expert_block(fields: Fields, facts: Facts, hidden: int, *, gated: bool = Tru
     """
     count, width = n_experts(fields), expert_width(fields, facts)
     chosen = active(fields, facts)
+    if count == 0:
+        raise fields.error(f"no '{EXPERTS[0]}' (or another word for it); the architecture needs it")
     identity = fields.optional(*IDENTITY) or 0
     if chosen > count + identity:
         raise fields.error(f"{chosen} experts per token of {count + identity}")
