@@ -384,9 +384,10 @@ def _mean_decode(
     points = min(output_tokens - 1, OUTPUT_POINTS)
     contexts = np.linspace(first, last, points)
     step = Step(decode_sequences=float(batch), context_tokens=contexts)
-    bound = np.mean(np.broadcast_to(deployment.bound(step).seconds, contexts.shape))
-    estimate = deployment.decode_s(float(batch), contexts)
-    return float(bound), Interval(*(float(np.mean(end)) for end in _ends(estimate)))
+    timed = deployment.timed(step, long_phase=False)
+    bound = np.mean(np.broadcast_to(timed.bound.seconds, contexts.shape))
+    ends = _ends(timed.estimate_s)
+    return float(bound), Interval(*(float(np.mean(end)) for end in ends))
 
 
 def _ends(interval: Interval) -> tuple[Any, Any, Any]:
@@ -395,12 +396,17 @@ def _ends(interval: Interval) -> tuple[Any, Any, Any]:
 
 def _cost(rate: Interval, accelerators: int, usd_per_hour: float | None) -> Cost:
     # few tokens per second cost most: low and high change places
-    ends = (rate.high, rate.mid, rate.low)
-    hours = Interval(*(float(gpu_hours_per_million_tokens(accelerators, end)) for end in ends))
+    ends = np.array([rate.high, rate.mid, rate.low], dtype=float)
+    hours = gpu_hours_per_million_tokens(accelerators, ends)
     if usd_per_hour is None:
-        return Cost(hours, None, None)
-    usd = [float(usd_per_million_tokens(usd_per_hour * accelerators, end)) for end in ends]
-    return Cost(hours, usd_per_hour, Interval(*usd))
+        return Cost(_interval(hours), None, None)
+    usd = usd_per_million_tokens(usd_per_hour * accelerators, ends)
+    return Cost(_interval(hours), usd_per_hour, _interval(usd))
+
+
+def _interval(ends: Any) -> Interval:
+    low, mid, high = (float(end) for end in ends)
+    return Interval(low, mid, high)
 
 
 def _placement(deployment: Deployment) -> Placement:

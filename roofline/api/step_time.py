@@ -5,14 +5,15 @@ Limits   Shares are of the estimate; bounds of operators do not add up to the bo
          which may overlap them.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from roofline.serving.deployment import Deployment
+from roofline.serving.deployment import Deployment, TimedStep
+from roofline.timing.estimate import Part
 from roofline.timing.interval import Interval
-from roofline.timing.steps import Bound
 from roofline.units import Numeric
 from roofline.work.operators import Operator, Step
 
@@ -52,37 +53,58 @@ class StepTime:
     """A step's bound and estimate.
 
     Args:
+        deployment: what runs where.
+        timed: operators, bound and middle of the estimate.
         bound_s: the least time; on datasheet roofs.
         estimate_s: what it will take.
         limited_by: the resource that sets the bound.
         flop: FLOPs of all compute types.
         bytes: bytes that must move.
-        by_resource: time that each resource needs alone.
-        expected_experts_s: the bound's formula with the experts that even routing is expected to
-            touch; no bound, and equal to it in dense models.
-        operators: its operators, largest share first.
     """
 
+    deployment: Deployment
+    timed: TimedStep
     bound_s: float
     estimate_s: Interval
     limited_by: str
     flop: float
     bytes: float
-    by_resource: dict[str, float] = field(default_factory=dict)
-    expected_experts_s: float = 0.0
-    operators: tuple[OperatorTime, ...] = ()
+
+    @property
+    def by_resource(self) -> dict[str, float]:
+        """Time that each resource needs alone; the largest is the bound."""
+        return {name: _number(time) for name, time in self.timed.bound.by_resource.items()}
+
+    @property
+    def expected_experts_s(self) -> float:
+        """The bound's formula with the experts that even routing is expected to touch.
+
+        No bound where there are experts; equal to the bound in dense models.
+        """
+        return _number(self.timed.bound.with_expected_experts_s)
 
     @property
     def intensity_flop_per_byte(self) -> float:
         """FLOPs per byte that must move."""
         return self.flop / self.bytes
 
+    @cached_property
+    def operators(self) -> tuple[OperatorTime, ...]:
+        """Its operators, largest share first."""
+        return _operator_times(self.deployment, self.timed)
+
     def to_dict(self) -> dict[str, Any]:
         """All fields in base units."""
         return {
-            **asdict(self),
+            "bound_s": self.bound_s,
             "estimate_s": self.estimate_s.to_dict(),
+            "limited_by": self.limited_by,
+            "flop": self.flop,
+            "bytes": self.bytes,
             "intensity_flop_per_byte": self.intensity_flop_per_byte,
+            "by_resource": self.by_resource,
+            "expected_experts_s": self.expected_experts_s,
+            "operators": [asdict(row) for row in self.operators],
         }
 
 
@@ -94,50 +116,54 @@ def step_time(deployment: Deployment, step: Step, *, long_phase: bool) -> StepTi
         step: what is decoded and prefilled; numbers only.
         long_phase: whether steps like this follow each other for seconds (prefill).
     """
-    bound = deployment.bound(step)
-    estimate = (
-        deployment.prefill_s(step.prefill_sequences, step.prefill_tokens, step.cached_tokens)
-        if long_phase
-        else deployment.decode_s(step.decode_sequences, step.context_tokens)
-    )
+    timed = deployment.timed(step, long_phase=long_phase)
+    bound = timed.bound
     return StepTime(
+        deployment=deployment,
+        timed=timed,
         bound_s=_number(bound.seconds),
-        estimate_s=estimate,
+        estimate_s=timed.estimate_s,
         limited_by=bound.limited_by,
         flop=sum(_number(flop) for flop in bound.demand.flop.values()),
         bytes=_number(bound.demand.memory_bytes),
-        by_resource={name: _number(time) for name, time in bound.by_resource.items()},
-        expected_experts_s=_number(bound.with_expected_experts_s),
-        operators=_operator_times(deployment, step, bound, long_phase=long_phase),
     )
 
 
-def _operator_times(
-    deployment: Deployment, step: Step, bound: Bound, *, long_phase: bool
-) -> tuple[OperatorTime, ...]:
-    operators, kinds = deployment.operators(step)
-    middle = deployment.middle(step, long_phase=long_phase)
+def _operator_times(deployment: Deployment, timed: TimedStep) -> tuple[OperatorTime, ...]:
+    middle = timed.middle
     total = _number(middle.seconds)
     merged: dict[tuple[str, str], OperatorTime] = {}
     times = [part.seconds for part in middle.parts]
-    for operator, kind, seconds in zip(operators, kinds, times, strict=False):
+    for operator, kind, seconds in zip(timed.operators, timed.compute_types, times, strict=False):
         row = _row(deployment, operator, kind, _number(seconds), total)
         key = (row.name, row.kind)
         merged[key] = _merge(merged[key], row) if key in merged else row
     rows = list(merged.values())
-    for part in middle.parts[len(operators) :]:
+    link_s = _number(timed.bound.by_resource.get("link", 0.0))
+    for part in middle.parts[len(timed.operators) :]:
         seconds = _number(part.seconds)
-        if seconds <= 0:
-            continue
-        share = seconds / total
-        link = _number(bound.by_resource.get("link", 0.0)) if part.kind == "collective" else 0.0
-        rows.append(
-            OperatorTime(
-                part.name, part.kind, part.calls, "", 0.0, 0.0, 0.0, link, seconds,
-                "link" if part.kind == "collective" else "launch", share, share / 2,
-            )
-        )  # fmt: skip
+        if seconds > 0:
+            rows.append(_other_row(part, seconds, total, link_s))
     return tuple(sorted(rows, key=lambda row: -row.estimate_s))
+
+
+def _other_row(part: Part, seconds: float, total: float, link_s: float) -> OperatorTime:
+    collective = part.kind == "collective"
+    share = seconds / total
+    return OperatorTime(
+        part.name,
+        part.kind,
+        part.calls,
+        compute="",
+        flop=0.0,
+        bytes=0.0,
+        expected_bytes=0.0,
+        bound_s=link_s if collective else 0.0,
+        estimate_s=seconds,
+        limited_by="link" if collective else "launch",
+        share=share,
+        gain_if_halved=share / 2,
+    )
 
 
 def _row(
@@ -177,4 +203,4 @@ def _merge(first: OperatorTime, second: OperatorTime) -> OperatorTime:
 
 
 def _number(value: Numeric) -> float:
-    return float(np.max(value))
+    return float(value) if np.ndim(value) == 0 else float(np.max(value))

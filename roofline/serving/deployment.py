@@ -25,7 +25,8 @@ from roofline.timing.estimate import StepEstimate, estimate_step
 from roofline.timing.interval import Interval, around
 from roofline.timing.parallel import Parallel, check_divisible, shard
 from roofline.timing.roofs import Roofs, compute_type, datasheet_roofs
-from roofline.timing.steps import Bound, operator_compute, step_bound
+from roofline.timing.steps import Bound, operator_compute, operators_bound
+from roofline.timing.terms import Spread
 from roofline.units import Numeric, show
 from roofline.work.operators import Formats, Operator, Step, step_operators
 from roofline.work.weights import chosen_format, own_format
@@ -89,6 +90,18 @@ class Deployment:
         """Compute type of the blocks' matmuls."""
         return compute_type(self.weights_dtype, self.accelerator, asked=self.compute)
 
+    def timed(self, step: Step, *, long_phase: bool) -> "TimedStep":
+        """Bound and estimate of a step; ``long_phase`` where steps like it follow for seconds."""
+        operators = step_operators(self.rank, step, self.formats)
+        kinds = operator_compute(operators, self.accelerator, self.compute)
+        return TimedStep(
+            operators=operators,
+            compute_types=kinds,
+            bound=self._bound(operators, kinds, step),
+            middle=self._middle(operators, kinds, step, long_phase=long_phase),
+            spread=self.spread(long_phase=long_phase),
+        )
+
     def operators(self, step: Step) -> tuple[list[Operator], list[str]]:
         """Operators of one rank in a step, and the compute type of each."""
         operators = step_operators(self.rank, step, self.formats)
@@ -96,24 +109,57 @@ class Deployment:
 
     def bound(self, step: Step) -> Bound:
         """The least time of a step."""
-        return step_bound(
+        return self._bound(*self.operators(step), step)
+
+    def middle(self, step: Step, *, long_phase: bool) -> StepEstimate:
+        """The middle of a step's estimate, part by part."""
+        return self._middle(*self.operators(step), step, long_phase=long_phase)
+
+    def spread(self, *, long_phase: bool) -> Spread:
+        """How far measurements lie from the middle."""
+        engine = self.terms.engine
+        return engine.spread_prefill if long_phase else engine.spread_decode
+
+    def decode_s(self, batch: Numeric, context_tokens: Numeric) -> Interval:
+        """Estimate of a decode step of ``batch`` sequences at a context."""
+        step = Step(decode_sequences=batch, context_tokens=context_tokens)
+        return self.timed(step, long_phase=False).estimate_s
+
+    def prefill_s(
+        self, sequences: Numeric, prompt_tokens: Numeric, cached_tokens: Numeric = 0.0
+    ) -> Interval:
+        """Estimate of a step that prefills prompts."""
+        step = Step(
+            prefill_sequences=sequences, prefill_tokens=prompt_tokens, cached_tokens=cached_tokens
+        )
+        return self.timed(step, long_phase=True).estimate_s
+
+    def mixed_s(self, step: Step) -> Numeric:
+        """Middle estimate of any mixture of decode and prefill."""
+        long_phase = bool(np.any(np.asarray(step.prefill_sequences) > 0))
+        return self.middle(step, long_phase=long_phase).seconds
+
+    def _bound(self, operators: list[Operator], kinds: list[str], step: Step) -> Bound:
+        return operators_bound(
             self.rank,
+            operators,
+            kinds,
             step,
-            self.formats,
-            self.accelerator,
             self.roofs,
             parallel=self.parallel,
             link_bytes_per_s=self.link_bytes_per_s,
             stage_bytes_per_s=self.link_bytes_per_s,
-            compute=self.compute,
         )
 
-    def middle(self, step: Step, *, long_phase: bool) -> StepEstimate:
-        """The middle of a step's estimate, part by part."""
-        operators = step_operators(self._run_rank, step, self.formats)
-        kinds = operator_compute(operators, self.accelerator, self.compute)
+    def _middle(
+        self, operators: list[Operator], kinds: list[str], step: Step, *, long_phase: bool
+    ) -> StepEstimate:
+        rank = self._run_rank
+        if rank is not self.rank:
+            operators = step_operators(rank, step, self.formats)
+            kinds = operator_compute(operators, self.accelerator, self.compute)
         return estimate_step(
-            self._run_rank,
+            rank,
             operators,
             kinds,
             step,
@@ -123,30 +169,21 @@ class Deployment:
             long_phase=long_phase,
         )
 
-    def decode_s(self, batch: Numeric, context_tokens: Numeric) -> Interval:
-        """Estimate of a decode step of ``batch`` sequences at a context."""
-        step = Step(decode_sequences=batch, context_tokens=context_tokens)
-        return self._interval(step, long_phase=False)
 
-    def prefill_s(
-        self, sequences: Numeric, prompt_tokens: Numeric, cached_tokens: Numeric = 0.0
-    ) -> Interval:
-        """Estimate of a step that prefills prompts."""
-        step = Step(
-            prefill_sequences=sequences, prefill_tokens=prompt_tokens, cached_tokens=cached_tokens
-        )
-        return self._interval(step, long_phase=True)
+@dataclass(frozen=True)
+class TimedStep:
+    """A step with its operators, its bound and its estimate."""
 
-    def mixed_s(self, step: Step) -> Numeric:
-        """Middle estimate of any mixture of decode and prefill."""
-        long_phase = bool(np.any(np.asarray(step.prefill_sequences) > 0))
-        return self.middle(step, long_phase=long_phase).seconds
+    operators: list[Operator]
+    compute_types: list[str]
+    bound: Bound
+    middle: StepEstimate
+    spread: Spread
 
-    def _interval(self, step: Step, *, long_phase: bool) -> Interval:
-        engine = self.terms.engine
-        spread = engine.spread_prefill if long_phase else engine.spread_decode
-        middle = self.middle(step, long_phase=long_phase).seconds
-        return around(middle, spread, self.bound(step).seconds)
+    @property
+    def estimate_s(self) -> Interval:
+        """The interval around the middle, never below the bound."""
+        return around(self.middle.seconds, self.spread, self.bound.seconds)
 
 
 def deploy(

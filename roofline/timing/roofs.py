@@ -8,7 +8,7 @@ Limits   Datasheet roofs are nominal: bounds use them and nothing else. A measur
 Sources  [1] Williams, Waterman, Patterson 2009, Roofline, CACM 52(4), section 3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,6 +79,7 @@ def compute_type(storage: Dtype, accelerator: Accelerator, *, asked: str | None 
 
     Raises:
         UnsupportedError: the device has none of the types; the message has what it has instead.
+        MissingDataError: it has a faster one that is admitted, and nobody has sourced its peak.
     """
     rates = peak_rates(accelerator)
     if asked is not None:
@@ -93,6 +94,8 @@ def compute_type(storage: Dtype, accelerator: Accelerator, *, asked: str | None 
         raise MissingDataError(
             f"{accelerator.id} has no sourced peak; give a spec file that has one"
         )
+    for kind in _unsourced_and_faster(storage, accelerator, admitted):
+        accelerator.peak_flop_per_s(kind)  # refuses: a bound on a slower type would be none
     if not admitted:
         wanted = " or ".join(storage.compute)
         has = ", ".join(kind for kind in COMPUTE_TYPES if rates.get(kind))
@@ -102,6 +105,18 @@ def compute_type(storage: Dtype, accelerator: Accelerator, *, asked: str | None 
             f"it has {has}{hint}"
         )
     return max(admitted, key=lambda kind: rates[kind])
+
+
+def _unsourced_and_faster(
+    storage: Dtype, accelerator: Accelerator, admitted: Sequence[str]
+) -> Iterator[str]:
+    """Types that the format admits and the device has, faster than those with a sourced peak."""
+    if set(admitted) - set(SIXTEEN_BIT):
+        return
+    for kind in storage.compute:
+        alike = kind in SIXTEEN_BIT and bool(admitted)  # both 16-bit types run at one rate
+        if kind in accelerator.compute.unsourced_types and not alike:
+            yield kind
 
 
 def _instead(storage: Dtype, rates: Mapping[str, float]) -> str:

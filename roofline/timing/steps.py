@@ -99,18 +99,34 @@ def demand(
         step: the step.
         parallel: the plan that ``arch`` was sharded by.
     """
-    flop: dict[str, Numeric] = {}
-    memory: Numeric = 0.0
-    idle: Numeric = 0.0
+    flop: dict[str, list[Numeric]] = {}
+    memory: list[Numeric] = []
+    idle: list[Numeric] = []
     for operator, kind in zip(operators, compute_types, strict=True):
-        if np.any(np.asarray(operator.flop) > 0):
-            flop[kind] = flop.get(kind, 0.0) + operator.flop
-        memory = memory + operator.least_bytes
-        idle = idle + (operator.weight_bytes - operator.least_weight_bytes)
+        flop.setdefault(kind, []).append(operator.flop)
+        memory.append(operator.least_weight_bytes)
+        memory.append(operator.cache_bytes)
+        if operator.weight_bytes is not operator.least_weight_bytes:
+            idle.append(operator.weight_bytes - operator.least_weight_bytes)
+    sums = {kind: total(parts) for kind, parts in flop.items()}
+    done = {kind: value for kind, value in sums.items() if np.ndim(value) or value}
     message = step.rows * arch.hidden_size * ACTIVATION_BYTES
     reduced = least_all_reduce_volume(message, parallel.tp) * all_reduces_per_step(arch)
     passed = message * (parallel.pp - 1)
-    return Demand(flop, memory, reduced, passed, idle)
+    return Demand(done, total(memory), reduced, passed, total(idle))
+
+
+def total(parts: list[Numeric]) -> Numeric:
+    """Add numbers and arrays, those of one shape first: broadcasting then happens once a shape.
+
+    >>> total([1.0, np.ones((2, 1)), 2.0, np.ones((1, 3))]).shape
+    (2, 3)
+    """
+    by_shape: dict[tuple[int, ...], Numeric] = {}
+    for part in parts:
+        shape = np.shape(part)
+        by_shape[shape] = by_shape[shape] + part if shape in by_shape else part
+    return sum(by_shape.values(), start=0.0)
 
 
 def all_reduces_per_layer(group: LayerGroup) -> int:
@@ -185,10 +201,37 @@ def step_bound(
     """
     operators = step_operators(arch, step, formats)
     kinds = operator_compute(operators, accelerator, compute)
-    asked = demand(operators, kinds, arch, step, parallel)
+    return operators_bound(
+        arch,
+        operators,
+        kinds,
+        step,
+        roofs,
+        parallel=parallel,
+        link_bytes_per_s=link_bytes_per_s,
+        stage_bytes_per_s=stage_bytes_per_s,
+    )
+
+
+def operators_bound(
+    arch: Architecture,
+    operators: list[Operator],
+    compute_types: list[str],
+    step: Step,
+    roofs: Roofs,
+    *,
+    parallel: Parallel,
+    link_bytes_per_s: float | None,
+    stage_bytes_per_s: float | None,
+) -> Bound:
+    """Bound a step whose operators are known; see ``step_bound``."""
+    asked = demand(operators, compute_types, arch, step, parallel)
     times = asked.seconds(roofs, link_bytes_per_s, stage_bytes_per_s)
     longest: Numeric = 0.0
     for time_s in times.values():
         longest = np.maximum(longest, time_s)
-    read_s = (asked.memory_bytes + asked.further_expert_bytes) / roofs.bytes_per_s
-    return Bound(longest, times, asked, np.maximum(longest, read_s))
+    further = asked.further_expert_bytes
+    expected = longest
+    if np.ndim(further) or further:
+        expected = np.maximum(longest, (asked.memory_bytes + further) / roofs.bytes_per_s)
+    return Bound(longest, times, asked, expected)

@@ -46,7 +46,7 @@ class Curve:
         longer = np.maximum(memory_s, compute_s)
         shorter = np.minimum(memory_s, compute_s)
         # the p-norm, written so that nothing under- or overflows
-        ratio = np.divide(shorter, longer, out=np.zeros_like(longer), where=longer > 0)
+        ratio = shorter / np.maximum(longer, 1e-300)
         return self.start_s + longer * (1 + ratio**self.softness) ** (1 / self.softness)
 
 
