@@ -48,9 +48,9 @@ def explain(prediction: Prediction) -> list[str]:
     )
     if prediction.bound.tpot_s is not None and prediction.tpot_s is not None:
         lines.append(
-            f"total = TTFT + (output − 1) · TPOT = {show(prediction.ttft_s.mid, 's')} + "
-            f"{prediction.output_tokens - 1:,} · {show(prediction.tpot_s.mid, 's')} = "
-            f"{show(prediction.total_s.mid, 's')}"
+            f"total = TTFT + (output − 1) · TPOT = {show(float(prediction.ttft_s.mid), 's')} + "
+            f"{prediction.output_tokens - 1:,} · {show(float(prediction.tpot_s.mid), 's')} = "
+            f"{show(float(prediction.total_s.mid), 's')}"
         )
     return lines
 

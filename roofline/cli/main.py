@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import cast
 
 import typer
 
@@ -26,6 +27,10 @@ VERBS = {
     "train": "memory, step time, utilisation, days and cost of a training run",
 }
 """Verb to what it answers; each lives in ``roofline.cli.<verb>`` and has ``register(app)``."""
+
+
+CLICK_ERROR = cast(type[Exception], typer.BadParameter.__mro__[2])
+"""click's ClickException: typer vendors click, or depends on it, by version."""
 
 
 def build_app(verbs: Sequence[str]) -> typer.Typer:
@@ -78,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except typer.BadParameter.__mro__[2] as error:  # click's ClickException, which typer vendors
+    except CLICK_ERROR as error:
         return _usage_error(error)
     except typer.Abort:
         print("interrupted", file=sys.stderr)

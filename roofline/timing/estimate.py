@@ -10,7 +10,7 @@ Limits   Terms come from calibration; nothing here knows whether they were measu
 Sources  [1] Williams, Waterman, Patterson 2009, Roofline, CACM 52(4).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,11 +160,10 @@ def _operator_s(
     return calls * curve.seconds(n_bytes, flop)
 
 
-def _curve(curves: "object", kind: str) -> Curve | None:
-    table = curves if isinstance(curves, dict) else dict(curves)  # type: ignore[call-overload]
-    if kind in table:
-        return table[kind]  # type: ignore[no-any-return]
-    return next((table[other] for other in FIRST_CHOICE if other in table), None)
+def _curve(curves: Mapping[str, Curve], kind: str) -> Curve | None:
+    if kind in curves:
+        return curves[kind]
+    return next((curves[other] for other in FIRST_CHOICE if other in curves), None)
 
 
 def _kv_blocks(group: LayerGroup) -> float:
