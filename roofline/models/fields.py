@@ -43,7 +43,8 @@ class Fields:
 
     def error(self, text: str) -> SpecError:
         """Make the error of this config."""
-        return SpecError(f"{self.where}: {text}")
+        line = "".join(char if char.isprintable() else "?" for char in text)
+        return SpecError(f"{self.where}: {line[:400]}")
 
     def assume(self, text: str) -> None:
         """Record what had to be assumed, once."""
