@@ -1,4 +1,4 @@
-"""Cases about pools, concurrency and start-up; values are the cases' own (tests/data/cases.jsonl)."""
+"""Cases about pools, concurrency and start-up; values are the cases' own (cases.jsonl)."""
 
 import json
 import math
