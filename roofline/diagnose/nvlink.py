@@ -186,7 +186,7 @@ def link_health(
 
 def _expected(spec: Accelerator | None, nominal: float) -> int | None:
     if spec is None or not spec.link.bytes_per_s:
-        return 0 if spec is not None and spec.link.kind == "none" else None
+        return 0 if spec is not None and spec.link.kind is None else None
     listed = re.search(r"\((\d+) links\)", spec.link.kind or "")
     if listed is not None:
         return int(listed[1])

@@ -10,9 +10,9 @@ Limits   A user's folder may hold specs directly, or ``gpu_specs/`` and ``measur
 import os
 from pathlib import Path
 
-import roofline
 from roofline.errors import SpecError
 
+PACKAGE = Path(__file__).resolve().parents[1]
 SPEC_PATH_VARIABLE = "ROOFLINE_SPEC_PATH"
 
 
@@ -42,6 +42,5 @@ def data_folders(kind: str) -> tuple[Path, ...]:
         inside = Path(kind).parts[1:]  # a folder of specs needs no gpu_specs/ above it
         if Path(kind).parts[0] == "gpu_specs":
             folders.append(own.joinpath(*inside))
-    package = Path(roofline.__file__).resolve().parent
-    folders += [package / "_data" / kind, package.parent / kind]
+    folders += [PACKAGE / "_data" / kind, PACKAGE.parent / kind]
     return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))

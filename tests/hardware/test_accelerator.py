@@ -5,9 +5,8 @@ from statistics import median
 
 import pytest
 
-import roofline
 from roofline.errors import MissingDataError, SpecError, UnknownNameError, UnsupportedError
-from roofline.hardware import accelerator
+from roofline.hardware import accelerator, folders
 from roofline.hardware.accelerator import accelerator_ids, load_accelerator
 from roofline.hardware.consistency import BINARY_OVER_DECIMAL, usable_ratio
 from roofline.hardware.folders import data_folders
@@ -282,7 +281,7 @@ def test_an_installed_wheel_finds_its_own_data(tmp_path, monkeypatch):
     specs = package / "_data" / "gpu_specs"
     specs.mkdir(parents=True)
     (specs / "mine-2.yaml").write_text(MINE.format(id="mine-2"))
-    monkeypatch.setattr(roofline, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(folders, "PACKAGE", package)
     assert data_folders("gpu_specs") == (specs,)
     assert accelerator_ids() == ("mine-2",)
     assert load_accelerator("mine-2").name == "Mine"
