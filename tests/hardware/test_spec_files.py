@@ -214,3 +214,26 @@ def test_a_size_means_what_its_unit_says(number, unit):
 def test_any_text_for_a_rate_is_read_or_refused_in_words(text):
     with suppress(InputError):
         assert read_quantity(text, "B/s", 1, 1e15, from_file=True) >= 1
+
+
+_LINES = GOOD.splitlines()
+_ODD = st.sampled_from(
+    ["null", "[]", "{}", "[1]", "{a: 1}", "-1", "1e400", "''", "true", "2**80", "'\\u0000'", "~",
+     "9" * 400, "x" * 5000, "1 " + " " * 3000 + "GB", "٣ GB", "½ GB", "0x10 GB", "1e-400 GB"]
+)  # fmt: skip
+
+
+@given(st.integers(0, len(_LINES) - 1), _ODD)
+def test_any_odd_value_is_read_or_refused_in_one_line(tmp_path_factory, line, value):
+    """No value of any field gives anything but a spec or a SpecError."""
+    lines = list(_LINES)
+    lines[line] = f"{lines[line].split(':')[0]}: {value}"
+    path = tmp_path_factory.mktemp("odd") / "x1.yaml"
+    path.write_text("\n".join(lines))
+    said = ""
+    try:
+        load_accelerator(path)
+    except SpecError as error:
+        said = str(error)
+    assert "\n" not in said
+    assert len(said) < 600
