@@ -157,8 +157,12 @@ def _training(
     links, said = cluster_network(accelerator, device, plan, network)
     memory = training_memory(arch, plan, compute_capability=accelerator.compute_capability)
     usable, rule = accelerator.usable_memory()
+    if plan.precision == "bf16" and not plan.adapters:
+        accelerator.peak_flop_per_s("bf16")  # parameters in bf16 need a device that has it
     step = training_step(arch, plan, accelerator, device, links)
     words += said
+    if step.compute == "fp16":
+        words.append(f"{accelerator.id} has no bf16: it computes in fp16 with a scaled loss")
     if rule is not None:
         words.append(rule)
     words += _said(arch, plan)

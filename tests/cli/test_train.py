@@ -1,0 +1,45 @@
+"""``roofline train`` from the command line."""
+
+import json
+
+from roofline.cli.main import run
+
+H200 = "h200-sxm-141gb"
+
+
+def test_json_has_inputs_results_and_units_in_its_keys(capsys):
+    asked = ["train", "llama-3.1-8b", H200, "--mode", "lora", "--recompute", "full"]
+    assert run([*asked, "--tokens", "1e8", "--usd-per-hour", "3.5", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["command"] == "train"
+    assert answer["inputs"]["recompute"] == "full"
+    assert answer["results"]["trainable_parameters"] == 41_943_040  # 16 · Σ (in + out), 32 layers
+    assert answer["results"]["run"]["cost_usd"]["mid"] > 0
+
+
+def test_a_table_says_whether_it_fits(capsys):
+    assert run(["train", "llama-3.1-8b", "rtx-4090"]) == 3
+    assert "DOES NOT FIT" in capsys.readouterr().out
+
+
+def test_the_best_plan_and_a_recommendation(capsys):
+    asked = ["train", "llama-3.1-8b", "h100-sxm5-80gb", "--accelerators", "8"]
+    assert run([*asked, "--global-batch", "64", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"]["accelerators"] == 8
+    assert run(["train", "llama-3.1-8b", "rtx-4090", "--scenario", "lora"]) == 0
+    assert "lora on 1 ×" in capsys.readouterr().out
+    assert run(["train", "llama-3.1-8b", "rtx-4090", "--scenario", "pre-training"]) == 3
+
+
+def test_errors_are_one_line(capsys):
+    assert run(["train", "llama-3.1-8b", H200, "--tp", "3"]) == 1
+    error = capsys.readouterr().err
+    assert "tp = 3 does not divide the 32 query heads" in error
+    assert error.count("\n") == 1
+
+
+def test_a_figure_is_written(tmp_path, capsys):
+    target = tmp_path / "training.png"
+    assert run(["train", "llama-3.1-8b", H200, "--mode", "lora", "--plot", str(target)]) == 0
+    assert target.read_bytes().startswith(b"\x89PNG")
+    assert "wrote" in capsys.readouterr().err
