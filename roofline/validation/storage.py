@@ -13,7 +13,7 @@ from dataclasses import replace
 from roofline.dtypes import DTYPES, Dtype
 from roofline.hardware.accelerator import Accelerator
 from roofline.models.architecture import Architecture, Experts, LayerGroup, Linear
-from roofline.models.config import load_model
+from roofline.validation.models import row_model
 from roofline.validation.rows import Row
 from roofline.work.gguf_mix import mix_format, mix_names
 from roofline.work.weights import own_format
@@ -44,14 +44,14 @@ def likely_architecture(row: Row) -> Architecture:
     name = row.weights_label.removeprefix("gguf-")
     if row.weights is None or row.weights_label == name or name not in mix_names():
         return row_architecture(row)
-    mean = mix_format(load_model(row.model or ""), name)
+    mean = mix_format(row_model(row.model or ""), name)
     return stored_as(row.model or "", mean, row.head)
 
 
 @functools.lru_cache(maxsize=256)
 def stored_as(model: str, weights: Dtype | None, head: Dtype | None) -> Architecture:
     """Load a model with this format in its blocks and that one in lm_head; None: its own."""
-    arch = load_model(model)
+    arch = row_model(model)
     if weights is not None and not (head is None and weights == own_format(arch)):
         dense = DTYPES["q8_0"] if weights is Dtype.MXFP4 and head is not None else weights
         groups = tuple(_group_stored(group, dense, weights) for group in arch.layers)
