@@ -265,8 +265,12 @@ def time_wall(
     min_runs: int = 7,
     max_runs: int = 50,
     calls_per_run: int = 1,
+    fixed: bool = False,
 ) -> Timing:
     """Time a call end to end: the host's clock, the device idle before and after.
+
+    ``fixed`` makes the number of calls not depend on time: three, then ``min_runs`` runs; ranks
+    that wait for each other in the call need it.
 
     >>> from roofline.measure.framework import torch
     >>> time_wall(torch.device("cpu"), lambda: None, warmup_s=0, budget_s=0).timer
@@ -275,14 +279,16 @@ def time_wall(
     synchronise(device)
     with torch.inference_mode():
         end = time.perf_counter() + warmup_s
-        call()
-        synchronise(device)
-        while time.perf_counter() < end:
+        for _ in range(3 if fixed else 1):
+            call()
+            synchronise(device)
+        while not fixed and time.perf_counter() < end:
             call()
             synchronise(device)
         times: list[float] = []
         end = time.perf_counter() + budget_s
-        while len(times) < min_runs or (time.perf_counter() < end and len(times) < max_runs):
+        most = min_runs if fixed else max_runs
+        while len(times) < min_runs or (len(times) < most and time.perf_counter() < end):
             begin = time.perf_counter()
             for _ in range(calls_per_run):
                 call()

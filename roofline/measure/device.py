@@ -11,10 +11,10 @@ Sources  [1] NVIDIA, NVML API reference (clocks, power limit, clocks event reaso
 import gc
 import os
 import platform
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -284,11 +284,10 @@ def doubts_before(state: Conditions) -> tuple[str, ...]:
 
 def environment() -> Environment:
     """Versions of what runs, and no names of machines or people."""
-    version = torch.version
     return Environment(
         roofline=_package_version("roofline"),
         torch=str(torch.__version__),
-        cuda=version.cuda or version.hip,
+        cuda=torch.version.cuda or torch.version.hip,
         cudnn=str(torch.backends.cudnn.version() or "") or None,
         nccl=_nccl_version(),
         triton=_package_version("triton"),
@@ -319,10 +318,7 @@ def _driver_version() -> str | None:
 
 
 def _package_version(package: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    module = sys.modules.get(package)
     try:
         return version(package)
     except PackageNotFoundError:
-        return getattr(module, "__version__", None)
+        return None

@@ -35,7 +35,8 @@ def _measure(target: Target, size: int) -> Iterator[HostLinkRow]:
     there = torch.empty(size, dtype=torch.uint8, device=device).random_()
     peak = None if target.spec is None else target.spec.pcie.bytes_per_s
     for pinned in (True, False):
-        here = torch.empty(size, dtype=torch.uint8, pin_memory=pinned).random_()
+        here = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
+        here.copy_(there)
         calls = {
             "host_to_device": partial(there.copy_, here, non_blocking=pinned),
             "device_to_host": partial(here.copy_, there, non_blocking=pinned),

@@ -199,8 +199,8 @@ def product(compute: str, left: Any, right: Any) -> Callable[[], Any]:
 def _square(target: Target, compute: str, n: int) -> Iterator[MatmulRow]:
     device = target.torch_device
     sets = operand_sets(VALUE_BYTES[compute] * 2 * n * n, target.cache_bytes)
-    calls = [product(compute, *operands(device, compute, n, n, n)) for _ in range(min(sets, 128))]
-    settle = 0.25 if device.type == "cuda" and n >= 4096 else 0.0
+    calls = [product(compute, *operands(device, compute, n, n, n)) for _ in range(sets)]
+    settle = 0.0 if device.type != "cuda" or n < 4096 else (0.25 if n < 16384 else 1.0)
     with precision(compute):
         timing = time_kernel(device, calls, warmup_s=0.01, budget_s=0.03, settle_s=settle)
     yield _row(target, compute, n, n, n, "square", timing)

@@ -19,6 +19,7 @@ from roofline.measure.decoder import Decoder, decode_layer, prefill_layer, rando
 from roofline.measure.decoder_shape import DecoderShape, decoder_shape
 from roofline.measure.device import Target, release_memory
 from roofline.measure.framework import torch
+from roofline.measure.ranks import Ranks
 from roofline.measure.tpot import parting, tpot_three_ways
 from roofline.models.architecture import Architecture
 
@@ -38,8 +39,7 @@ class ModelPlan:
         batches, contexts: of decode, every pair that fits.
         prompts, prompt_batches: of prefill.
         modes: of ``MODES``.
-        three_ways: also time TPOT three ways, at the first context.
-        tensor_parallel: ranks; the process group must exist.
+        three_ways: also time TPOT three ways, at the first context, first and last batch.
     """
 
     weights: str = "bf16"
@@ -49,7 +49,6 @@ class ModelPlan:
     prompt_batches: tuple[int, ...] = (1,)
     modes: tuple[str, ...] = ("graph",)
     three_ways: bool = True
-    tensor_parallel: int = 1
     min_runs: int = 10
 
     def checked(self) -> "ModelPlan":
@@ -67,7 +66,7 @@ class ModelPlan:
 
 
 def model_rows(
-    target: Target, architecture: Architecture, plan: ModelPlan, group: Any = None
+    target: Target, architecture: Architecture, plan: ModelPlan, ranks: Ranks | None = None
 ) -> Iterator[DecoderRow]:
     """Build the model with random weights and measure it.
 
@@ -78,19 +77,20 @@ def model_rows(
     """
     plan = plan.checked()
     shape = decoder_shape(architecture)
-    rank = shape.sharded(plan.tensor_parallel)
     device = target.torch_device
+    ranks = ranks or Ranks(0, 1, device)
+    rank = shape.sharded(ranks.count)
     value_bytes = 4 if plan.weights == "fp32" else 2
     needed = rank.block_bytes(1e9, find_dtype(plan.weights).bytes_per_value)
     needed += 2 * rank.vocab * rank.hidden * value_bytes
-    if needed > _MEMORY_SHARE * target.free_bytes():
+    free_bytes = ranks.least(target.free_bytes())
+    if needed > _MEMORY_SHARE * free_bytes:
         raise UnsupportedError(
-            f"{shape.name} in {plan.weights} takes {needed:.3g} bytes; {target.free_bytes():.3g} "
-            "are free"
+            f"{shape.name} in {plan.weights} takes {needed:.3g} bytes; {free_bytes:.3g} are free"
         )
     weights = random_weights(rank, device, plan.weights)
-    decoder = Decoder(rank, weights, group)
-    room = _MEMORY_SHARE * target.free_bytes()
+    decoder = Decoder(rank, weights, ranks.group)
+    room = _MEMORY_SHARE * ranks.least(target.free_bytes())
     pairs = _fitting(rank, plan, room, value_bytes)
     pool = None
     if pairs:
@@ -98,16 +98,16 @@ def model_rows(
         pool = torch.empty(int(most), device=device, dtype=decoder.dtype).normal_()
     note = f"left out of the architecture: {'; '.join(shape.left_out)}" if shape.left_out else ""
     facts = {
-        "model": shape.name, "tp": plan.tensor_parallel, "weights": plan.weights,
+        "model": shape.name, "tp": ranks.count, "weights": plan.weights,
         "parameters": shape.parameters, "weights_bytes": weights.bytes, "note": note,
     }  # fmt: skip
     for mode in plan.modes:
-        runner = _Runner(target, _in_mode(decoder, mode), mode, plan, facts, value_bytes)
+        runner = _Runner(target, ranks, _in_mode(decoder, mode), mode, plan, facts, value_bytes)
         yield from runner.decode_rows(pairs, pool)
     pool = None
     release_memory()
     for mode in plan.modes:
-        runner = _Runner(target, _in_mode(decoder, mode), mode, plan, facts, value_bytes)
+        runner = _Runner(target, ranks, _in_mode(decoder, mode), mode, plan, facts, value_bytes)
         yield from runner.prefill_rows()
     del decoder, weights
     release_memory()
@@ -147,7 +147,8 @@ def capture(device: Any, step: Callable[[], Any]) -> Callable[[], None]:
                 step()
         torch.cuda.current_stream(device).wait_stream(stream)
         synchronise(device)
-        with torch.cuda.graph(graph):
+        # NCCL's watchdog queries events from its own thread while this one captures
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             step()
     replay: Callable[[], None] = graph.replay
     return replay
@@ -158,6 +159,7 @@ class _Runner:
     """One decoder in one mode."""
 
     target: Target
+    ranks: Ranks
     decoder: Decoder
     mode: str
     plan: ModelPlan
@@ -174,17 +176,19 @@ class _Runner:
                 return self.decoder.decode_step(ids, caches)
 
             ways = self.plan.three_ways and tokens == self.plan.contexts[0]
+            ways = ways and batch in (self.plan.batches[0], self.plan.batches[-1])
             kv = shape.kv_bytes(batch, tokens, self.value_bytes)
             yield self._row("decode", batch, tokens, step, ways, kv, pool)
 
     def prefill_rows(self) -> Iterator[DecoderRow]:
         device, shape = self.target.torch_device, self.decoder.shape
+        free_bytes = self.ranks.least(self.target.free_bytes())
         for batch in self.plan.prompt_batches:
             for tokens in self.plan.prompts:
                 # activations: x, its norm, the gate-up product with SiLU, q, k and v with rotation
                 wide = 4 * shape.hidden + 4 * shape.intermediate * max(shape.n_active, 1)
                 wide += 4 * shape.n_heads * shape.head_dim
-                if 1.5 * self.value_bytes * batch * tokens * wide > self.target.free_bytes():
+                if 1.5 * self.value_bytes * batch * tokens * wide > free_bytes:
                     continue
                 ids = torch.randint(0, shape.vocab, (batch, tokens), device=device)
 
@@ -209,13 +213,15 @@ class _Runner:
         graphed = on_gpu and (mode == "graph" or (mode == "compiled" and phase == "decode"))
         if graphed:
             call = capture(device, step)
+        self.ranks.barrier()
         few = phase == "prefill" or not on_gpu
         timing = time_wall(
             device, call, warmup_s=0.03, budget_s=0.15, max_runs=30,
             min_runs=min(5, self.plan.min_runs) if few else self.plan.min_runs,
+            fixed=self.ranks.count > 1,
         )  # fmt: skip
         by: dict[str, float] = {}
-        if ways and timing.median_s < _LONGEST_STEP_S / 30:
+        if ways and self.ranks.least(-timing.median_s) > -_LONGEST_STEP_S / 30:
             by = tpot_three_ways(device, call)
         peak = None
         if on_gpu:

@@ -34,9 +34,9 @@ from roofline.measure.device import (
     environment,
     release_memory,
 )
+from roofline.measure.grouped_sweep import grouped_cases
 from roofline.measure.host_link_sweep import host_link_cases
 from roofline.measure.launch_sweep import launch_cases
-from roofline.measure.grouped_sweep import grouped_cases
 from roofline.measure.matmul_sweep import matmul_cases
 from roofline.units import show
 
@@ -179,7 +179,7 @@ class Session:
 
 
 def _without_paths(text: str) -> str:
-    return re.sub(r"(?:/[\w.+-]+){2,}", "…", text)
+    return re.sub(r"(?:~|\.{1,2})?(?:/[\w.+-]+)+/?", "PATH", text)
 
 
 def new_record(target: Target, level: Any, command: str) -> Measurement:
@@ -192,7 +192,7 @@ def new_record(target: Target, level: Any, command: str) -> Measurement:
         device=target.device,
         environment=environment(),
         date=datetime.now(UTC).replace(microsecond=0),
-        command=command,
+        command=_without_paths(command),
         level=level,
         finished=False,
         before=state,

@@ -24,7 +24,7 @@ METHODS = ("two_runs", "stamps", "events")
 
 
 def tpot_three_ways(
-    device: Any, step: Callable[[], Any], *, short: int = 4, long: int = 20
+    device: Any, step: Callable[[], Any], *, short: int = 2, long: int = 12
 ) -> dict[str, float]:
     """Time one step by each method.
 
