@@ -159,8 +159,9 @@ def _expert_curve(
     record: Measurement, kind: str, matmul: dict[str, Curve], base: DeviceTerms
 ) -> Curve:
     del record
-    dense, usual = matmul[kind], base.experts[kind]
-    share = usual.bytes_per_s / base.matmul[kind].bytes_per_s
+    dense, usual = matmul[kind], base.experts.get(kind)
+    # a type that the device was measured in and its class has no terms for: experts as dense
+    share = 1.0 if usual is None else usual.bytes_per_s / base.matmul[kind].bytes_per_s
     return replace(
         dense,
         start_s=dense.start_s * 1.5,

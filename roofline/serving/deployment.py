@@ -18,7 +18,8 @@ from roofline.calibration.lookup import Terms, find_terms
 from roofline.dtypes import Dtype, find_dtype
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
-from roofline.hardware.measurement import Measurement
+from roofline.hardware.measured import measured_accelerator
+from roofline.hardware.measurement import Measurement, load_measurement
 from roofline.models.architecture import Architecture
 from roofline.serving.engines import Engine, find_engine
 from roofline.timing.estimate import StepEstimate, estimate_step
@@ -222,6 +223,7 @@ def deploy(
     plan = parallel or Parallel()
     check_divisible(arch, plan)
     words = list(arch.assumptions)
+    accelerator = _with_roofs(accelerator, machine, words)
     asked = None if weights is None else find_dtype(weights)
     if asked is not None and asked.name in WHOLE_MODEL_FORMATS:
         arch = replace(arch, dtype=asked)
@@ -257,6 +259,20 @@ def deploy(
     if special:
         words.append(special)
     return replace(deployment, assumptions=tuple(words))
+
+
+def _with_roofs(
+    accelerator: Accelerator, machine: str | Path | Measurement | None, words: list[str]
+) -> Accelerator:
+    """Give a CPU, which has no datasheet, the roofs of its record; say that they are measured."""
+    if accelerator.kind == "cpu" and not accelerator.is_measured and machine is not None:
+        accelerator = measured_accelerator(load_measurement(machine))
+    if accelerator.is_measured:
+        words.append(
+            f"{accelerator.id} has no datasheet: its roofs are measured (as of "
+            f"{accelerator.as_of}), so what is called bound is a measured roof, not a limit"
+        )
+    return accelerator
 
 
 def _with_compute(arch: Architecture, accelerator: Accelerator, words: list[str]) -> Architecture:

@@ -51,12 +51,13 @@ class Roofs:
 
 
 def datasheet_roofs(accelerator: Accelerator) -> Roofs:
-    """Take the roofs that the maker states.
+    """Take the roofs that the maker states, or of a device without a datasheet the measured ones.
 
     Raises:
         MissingDataError: the spec has no memory bandwidth.
     """
-    return Roofs(peak_rates(accelerator), accelerator.memory_bandwidth(), "datasheet")
+    origin = "measured" if accelerator.is_measured else "datasheet"
+    return Roofs(peak_rates(accelerator), accelerator.memory_bandwidth(), origin)
 
 
 def peak_rates(accelerator: Accelerator) -> dict[str, float]:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+import roofline
 from roofline.errors import MissingDataError, SpecError
 from roofline.hardware.accelerator import load_accelerator
 from roofline.hardware.measured import measured_accelerator
@@ -78,3 +79,15 @@ def test_measured_specs_are_below_the_datasheet():
     assert measured.memory_bandwidth() < spec.memory_bandwidth()
     for name in measured.compute_types:
         assert measured.peak_flop_per_s(name) < spec.peak_flop_per_s(name)
+
+
+@pytest.mark.parametrize("named", ["by its record", "generic-cpu"])
+def test_a_cpu_is_predicted_from_its_record(tmp_path, named):
+    """TinyLlama without its embedding table is 1,034,512,384 values: 2.07 GB at 20 GB/s."""
+    path = save_measurement(record(), tmp_path)
+    accelerator = named if named == "generic-cpu" else str(path)
+    prediction = roofline.predict(
+        "tinyllama-1.1b", accelerator, prompt_tokens=8, output_tokens=8, machine=str(path)
+    )
+    assert prediction.decode.bound_s == pytest.approx(2 * 1_034_512_384 / 20e9, rel=0.01)
+    assert any("measured roof, not a limit" in line for line in prediction.assumptions)
