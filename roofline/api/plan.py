@@ -294,6 +294,7 @@ def _words(
     for option in shown:
         for line in option.assumptions:
             everywhere = all(line in other.assumptions for other in shown)
-            words.append(line if everywhere else f"{option.accelerator}: {line}")
+            named = everywhere or option.accelerator in line
+            words.append(line if named else f"{option.accelerator}: {line}")
         warnings += option.warnings
     return tuple(dict.fromkeys(words)), tuple(dict.fromkeys(warnings))

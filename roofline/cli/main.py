@@ -16,6 +16,9 @@ from roofline.errors import RooflineError
 
 VERBS = {
     "predict": "bounds, estimate, memory and fit of a model on an accelerator",
+    "plan": "how many of which accelerator carry a load within its targets, at what cost",
+    "compare": "accelerators for one workload: fit, estimate, nominal and effective cost",
+    "prices": "price tables: list, check, import",
     "fit": "where a model fits, how much of it, and why not elsewhere",
     "validate": "predictions against measurements: errors, exclusions, bounds, worst rows",
     "trace": "what a profiler trace says: busy share, gaps and causes, kernels",

@@ -1,0 +1,326 @@
+"""``roofline plan``: how many of which accelerator carry a load within targets, and the cost."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.units import KILO
+
+if TYPE_CHECKING:
+    from roofline.api.plan import Plan
+    from roofline.planning.option import Option
+    from roofline.serving.traffic import LogNormal
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("plan")(plan_command)
+
+
+def plan_command(
+    model: Annotated[str, typer.Argument(help="Catalogue name, config.json or its folder.")],
+    accelerators: Annotated[
+        list[str] | None, typer.Argument(help="Spec ids or YAML files; all when left out.")
+    ] = None,
+    requests_per_s: Annotated[float | None, typer.Option(help="Mean request rate.")] = None,
+    users: Annotated[float | None, typer.Option(help="Active users, instead of a rate.")] = None,
+    requests_per_user_per_s: Annotated[
+        float | None, typer.Option(help="How often each user asks.")
+    ] = None,
+    prompt_tokens: Annotated[int | None, typer.Option(min=1, help="Mean prompt.")] = None,
+    output_tokens: Annotated[int | None, typer.Option(min=1, help="Mean answer.")] = None,
+    prompt_variation: Annotated[
+        float | None, typer.Option(min=0, help="Makes prompts log-normal: deviation / mean.")
+    ] = None,
+    output_variation: Annotated[
+        float | None, typer.Option(min=0, help="Makes answers log-normal: deviation / mean.")
+    ] = None,
+    lengths: Annotated[
+        Path | None, typer.Option(help="CSV or JSON lines of (prompt, output) tokens.")
+    ] = None,
+    prefix_share: Annotated[float, typer.Option(help="Share of prompts found cached.")] = 0.0,
+    peak_factor: Annotated[float, typer.Option(help="Peak rate over mean rate.")] = 1.0,
+    growth: Annotated[float, typer.Option(help="Load added: 0.3 is 30 % more.")] = 0.0,
+    ttft_s: Annotated[str | None, typer.Option(help="Target, such as 1 or 800ms.")] = None,
+    tpot_s: Annotated[str | None, typer.Option(help="Target, such as 0.04 or 40ms.")] = None,
+    e2e_s: Annotated[str | None, typer.Option(help="Target for whole requests.")] = None,
+    percentile: Annotated[float, typer.Option(help="Of requests within the targets.")] = 95.0,
+    spare_replicas: Annotated[int, typer.Option(min=0, help="Replicas that may fail.")] = 0,
+    headroom: Annotated[float, typer.Option(help="Share of capacity left unused.")] = 0.0,
+    exclude: Annotated[list[str] | None, typer.Option(help="Spec id to leave out.")] = None,
+    own: Annotated[
+        list[str] | None, typer.Option(help="ID=COUNT of accelerators that you have.")
+    ] = None,
+    weights: Annotated[list[str] | None, typer.Option(help="Formats to try.")] = None,
+    kv: Annotated[list[str] | None, typer.Option(help="KV formats to try.")] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Engines to try; vllm.")] = None,
+    tp: Annotated[list[int] | None, typer.Option(min=1, help="Degrees to try.")] = None,
+    pp: Annotated[list[int] | None, typer.Option(min=1, help="Degrees to try.")] = None,
+    ep: Annotated[list[int] | None, typer.Option(min=1, help="Degrees to try.")] = None,
+    dp: Annotated[list[int] | None, typer.Option(min=1, help="Degrees to try.")] = None,
+    most: Annotated[int, typer.Option(min=1, help="Accelerators of a replica at most.")] = 16,
+    machine: Annotated[
+        list[str] | None, typer.Option(help="ID=RECORD: measured record of an accelerator.")
+    ] = None,
+    network: Annotated[str | None, typer.Option(help="Link between nodes, by name.")] = None,
+    prices: Annotated[Path | None, typer.Option(help="Your price file.")] = None,
+    price: Annotated[
+        list[str] | None, typer.Option(help="ID=USD per accelerator and hour.")
+    ] = None,
+    term: Annotated[str, typer.Option(help="on_demand, spot, reserved, 1y, 3y, owned, …")] = (
+        "on_demand"
+    ),
+    provider: Annotated[str | None, typer.Option(help="Only this provider's offers.")] = None,
+    region: Annotated[str | None, typer.Option(help="Only offers of this region.")] = None,
+    draft_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Speculative decoding: tokens drafted a step.")
+    ] = None,
+    acceptance: Annotated[
+        float | None, typer.Option(help="Share of drafted tokens accepted one by one.")
+    ] = None,
+    times: Annotated[str, typer.Option(help="low, mid or high end of the estimates.")] = "mid",
+    rack_limit_w: Annotated[float | None, typer.Option(help="Power of one rack, in W.")] = None,
+    finalists: Annotated[int, typer.Option(min=1, help="Accelerators simulated at least.")] = 5,
+    requests: Annotated[int, typer.Option(min=1, help="Requests of a simulated load.")] = 1500,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated requests.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Write the Pareto front as a figure.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a one-page report, .md or .html.")
+    ] = None,
+    form: FormatOption = Format.TABLE,
+    output: OutputOption = None,
+) -> None:
+    """Rank deployments that carry the load within the targets, the cheapest first.
+
+    Exit code 3: nothing meets the targets.
+    """
+    from roofline.api.plan import plan
+    from roofline.serving.speculation import Speculation
+    from roofline.serving.traffic import Slo, Traffic, load_lengths
+
+    inputs = {
+        key: value for key, value in locals().items()
+        if key not in ("form", "output", "plot", "report", "plan", "Speculation", "Slo",
+                       "Traffic", "load_lengths")
+    }  # fmt: skip
+    if (draft_tokens is None) != (acceptance is None):
+        raise typer.BadParameter("--draft-tokens and --acceptance go together")
+    if prices is not None and price:
+        raise typer.BadParameter("--prices or --price, not both")
+    traffic = Traffic(
+        requests_per_s=requests_per_s,
+        users=users,
+        requests_per_user_per_s=requests_per_user_per_s,
+        prompt_tokens=_length(prompt_tokens, prompt_variation),
+        output_tokens=_length(output_tokens, output_variation),
+        lengths=None if lengths is None else load_lengths(lengths),
+        prefix_share=prefix_share,
+        peak_factor=peak_factor,
+        growth=growth,
+    )
+    slo = Slo(
+        ttft_s=seconds(ttft_s),
+        tpot_s=seconds(tpot_s),
+        e2e_s=seconds(e2e_s),
+        percentile=percentile,
+        spare_replicas=spare_replicas,
+        headroom=headroom,
+    )
+    found = plan(
+        model,
+        traffic,
+        slo,
+        accelerators or None,
+        exclude=exclude or (),
+        own={name: int(count) for name, count in pairs("--own", own, int).items()} or None,
+        weights=weights or None,
+        kv=kv or None,
+        engine=engine or "vllm",
+        tp=tp or None,
+        pp=pp or None,
+        ep=ep or None,
+        dp=dp or None,
+        most=most,
+        machine=pairs("--machine", machine, str),
+        network=network,
+        prices=prices if prices is not None else pairs("--price", price, float) or None,
+        term=term,
+        provider=provider,
+        region=region,
+        speculation=(
+            None if draft_tokens is None or acceptance is None
+            else Speculation(draft_tokens, acceptance)
+        ),
+        times=times,
+        rack_limit_w=rack_limit_w,
+        finalists=finalists,
+        requests=requests,
+        seed=seed,
+    )  # fmt: skip
+    emit(_answer(found, inputs, form), form, output)
+    if plot is not None:
+        from roofline.report.plan_figures import pareto_figure
+        from roofline.report.roofline_plot import save_figure
+
+        save_figure(pareto_figure(found), plot)
+        typer.echo(f"wrote {plot}", err=True)
+    if report is not None:
+        from roofline.report.one_page import write_report
+
+        write_report(found, report)
+        typer.echo(f"wrote {report}", err=True)
+    if not found.met:
+        raise typer.Exit(3)
+
+
+def seconds(text: str | None) -> float | None:
+    """Read a time: plain seconds, or a number with its unit.
+
+    >>> seconds("40ms"), seconds("1")
+    (0.04, 1.0)
+    """
+    from roofline.units import parse
+
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return parse(text, "s")
+
+
+def pairs(flag: str, given: list[str] | None, kind: type) -> dict[str, Any]:
+    """Read ID=VALUE words; ids resolve as accelerators do.
+
+    >>> pairs("--price", ["t4=0.5"], float)
+    {'t4': 0.5}
+    """
+    from roofline.hardware.accelerator import load_accelerator
+
+    found: dict[str, Any] = {}
+    for word in given or []:
+        name, equals, value = word.partition("=")
+        try:
+            if not equals:
+                raise ValueError
+            found[load_accelerator(name).id] = kind(value)
+        except ValueError:
+            raise typer.BadParameter(f"{flag} takes ID=VALUE, got {word!r}") from None
+    return found
+
+
+def _length(mean: int | None, variation: float | None) -> "int | LogNormal | None":
+    from roofline.serving.traffic import LogNormal
+
+    if mean is None or not variation:
+        return mean
+    return LogNormal(mean, variation)
+
+
+def _answer(found: "Plan", inputs: dict[str, Any], form: Format) -> Answer:
+    from roofline.planning.candidate import merged
+
+    excluded = [
+        (one.accelerator, one.plan, one.reason) for one in merged(found.excluded)
+    ]  # fmt: skip
+    if form is Format.CSV:
+        tables = [full_table(found)]
+    else:
+        tables = [options_table(found), more_table(found)] if found.options else []
+    if excluded:
+        tables.append(Table("Out, and why", ("accelerator", "plan", "reason"), excluded))
+    return Answer(
+        command="plan",
+        inputs=inputs,
+        results=found.to_dict(),
+        tables=tables,
+        lines=_lines(found),
+        assumptions=found.assumptions,
+        warnings=found.warnings,
+    )
+
+
+def _lines(found: "Plan") -> list[str]:
+    lines = list(found.recommendation)
+    if found.cheapest is not None and found.cheapest.launch:
+        lines += ["", "start a replica with:", f"  {found.cheapest.launch}", ""]
+    return lines
+
+
+def options_table(found: "Plan") -> Table:
+    """What options cost, and how fast they are, for readers."""
+    name = f"P{found.slo.percentile:g}"
+    columns = (
+        "accelerator", "plan", "of them", "USD/h", "USD/M out", "at this load", f"{name} TTFT",
+        f"{name} TPOT", "load", "limit",
+    )  # fmt: skip
+    return Table("Deployments, cheapest first", columns, [_row(one) for one in found.options])
+
+
+def _row(option: "Option") -> tuple[Any, ...]:
+    from roofline.units import show
+
+    money, at = option.money, option.latencies_s
+    return (
+        option.accelerator + ("" if option.simulated else " (closed form)"),
+        option.plan,
+        option.accelerators,
+        _usd(None if money is None else money.usd_per_hour),
+        _usd(None if money is None else money.full_load.all_on_output_usd),
+        _usd(None if money is None else money.at_utilisation.all_on_output_usd),
+        show(at.get("ttft_s"), "s"),
+        show(at.get("tpot_s"), "s"),
+        f"{option.utilisation:.0%}",
+        option.limited_by,
+    )
+
+
+def more_table(found: "Plan") -> Table:
+    """Months, speed and power of the options, for readers."""
+    columns = (
+        "accelerator", "USD/month", "GPU-h/month", "USD/M in", "USD/M out", "tok/s/user",
+        "tok/s/GPU", "kW", "racks", "tok/J", "format",
+    )  # fmt: skip
+    rows = [_more(option) for option in found.options]
+    return Table(
+        "The same: a month, input and output priced by their time, speed, power", columns, rows
+    )
+
+
+def _more(option: "Option") -> tuple[Any, ...]:
+    from roofline.units import number
+
+    money, power, user = option.money, option.power, option.tokens_per_s_per_user
+    deployment = option.candidate.deployment
+    return (
+        option.accelerator,
+        _usd(None if money is None else money.usd_per_month),
+        number(option.gpu_hours_per_month),
+        _usd(None if money is None else money.full_load.input_usd),
+        _usd(None if money is None else money.full_load.output_usd),
+        "–" if user is None else number(user),
+        number(option.tokens_per_s_per_accelerator),
+        "–" if power is None else number(power.total_w / KILO),
+        "–" if power is None or power.racks is None else power.racks,
+        "–" if power is None or power.tokens_per_joule is None else number(power.tokens_per_joule),
+        f"{deployment.weights_dtype}, KV {deployment.formats.kv}",
+    )
+
+
+def _usd(value: float | None) -> str:
+    from roofline.units import number
+
+    return "–" if value is None else number(value)
+
+
+def full_table(found: "Plan") -> Table:
+    """Every number of the options in base units, for CSV."""
+    rows = []
+    for option in found.options:
+        row = option.to_dict()
+        power = row.pop("power") or {}
+        rows.append(row | {f"power_{key}": value for key, value in power.items()})
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return Table("", columns, [[row.get(key) for key in columns] for row in rows])
