@@ -4,41 +4,37 @@ Sources  [1] PyTorch, torch.profiler output of torch 1.8 to 2.11: categories in 
              2.0 (``kernel``), capitalised before (``Kernel``); HIP and XPU use the same fields.
 """
 
-import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from roofline.errors import InputError
-from roofline.trace.events import COPY, FILL, KERNEL, DeviceEvents, HostEvents, Shapes, Trace
+from roofline.trace.events import COPY, FILL, KERNEL, DeviceEvents, HostEvents, Trace
+from roofline.trace.intervals import Floats, Ints
 from roofline.trace.operators import HAS_MODEL
+from roofline.trace.plain import events_of
+from roofline.trace.shape_table import ShapeTable
 
 _DEVICE_KINDS = {
     "kernel": KERNEL, "gpu_memcpy": COPY, "memcpy": COPY, "gpu_memset": FILL, "memset": FILL,
 }  # fmt: skip
 _OPERATOR_KINDS = frozenset({"cpu_op", "operator", "autograd", "python_op"})
-_STEP = re.compile(r"ProfilerStep#\d+")
+_STEP = re.compile(r"ProfilerStep#\d{1,12}")
 _MICROSECOND = 1e-6
+_LARGEST = 2**53
 _FAR_US = 1e6
 """A stamp of 0 is invalid when everything else is more than a second later."""
 
 
-class _Table:
-    """Rows being collected: a table of names, and one list a column."""
+class _Empty:
+    """Arguments of an event that has none."""
 
-    def __init__(self, n_columns: int) -> None:
-        self.names: dict[str, int] = {}
-        self.columns: list[list[float]] = [[] for _ in range(n_columns)]
+    external_id = correlation = device = stream = registers = occupancy = moved = None
+    graph_node = None
 
-    def add(self, name: str, *values: float) -> None:
-        """Append one row."""
-        self.columns[0].append(self.names.setdefault(name, len(self.names)))
-        for column, value in zip(self.columns[1:], values, strict=True):
-            column.append(value)
+
+_EMPTY = _Empty()
 
 
 def columns_of(document: Any, *, source: str, read_by: str) -> Trace:
@@ -47,232 +43,165 @@ def columns_of(document: Any, *, source: str, read_by: str) -> Trace:
     Raises:
         InputError: the file holds no list of events.
     """
-    head, events = _events(document, source)
-    device, runtime, operators, python, steps = (
-        _Table(12), _Table(5), _Table(5), _Table(5), _Table(5),
-    )  # fmt: skip
-    raw_shapes: dict[int, tuple[str, Any]] = {}
-    threads: dict[Any, int] = {}
+    head, events = events_of(document, source)
+    groups: dict[str, list[Any]] = {
+        name: [] for name in ("", "device", "runtime", "operators", "python", "steps")
+    }
+    homes: dict[str | None, list[Any]] = {}
     n_events = 0
     for event in events:
         n_events += 1
-        if event.ph != "X":
-            continue
-        category = (event.cat or "").lower()
-        start, length = _number(event.ts), _number(event.dur)
-        arguments = event.args
-        name = event.name
-        kind = _DEVICE_KINDS.get(category)
-        if kind is not None:
-            device.add(
-                name, kind, start, length,
-                _whole(_of(arguments, "device"), _whole(event.pid, 0)),
-                _whole(_of(arguments, "stream"), _whole(event.tid, 0)),
-                _whole(_of(arguments, "correlation"), -1),
-                _whole(_of(arguments, "external_id"), -1),
-                _whole(_of(arguments, "registers"), -1),
-                _number(_of(arguments, "occupancy")),
-                _number(_of(arguments, "moved")),
-                1 if _whole(_of(arguments, "graph_node"), 0) else 0,
-            )  # fmt: skip
-            continue
-        thread = threads.setdefault((event.pid, event.tid), len(threads))
-        if category in _OPERATOR_KINDS:
-            key = _whole(_of(arguments, "external_id"), -1)
-            operators.add(name, start, length, thread, key)
-            if name in HAS_MODEL and key >= 0:
-                raw_shapes[key] = (name, arguments)
-        elif category.endswith(("runtime", "driver")):
-            runtime.add(name, start, length, thread, _whole(_of(arguments, "correlation"), -1))
-        elif category == "python_function":
-            python.add(name, start, length, thread, -1)
-        elif category == "user_annotation" and _STEP.fullmatch(name):
-            steps.add(name, start, length, thread, int(name.rsplit("#", 1)[1]))
-    return _assemble(
-        head, device, (runtime, operators, python, steps), raw_shapes, n_events, source, read_by
-    )
-
-
-def _assemble(
-    head: Any,
-    device: _Table,
-    host: tuple[_Table, ...],
-    raw_shapes: dict[int, tuple[str, Any]],
-    n_events: int,
-    source: str,
-    read_by: str,
-) -> Trace:
-    warnings: list[str] = []
-    columns = [np.array(values, np.float64) for values in device.columns]
-    start_us, length_us = columns[2], columns[3]
-    host_us = np.concatenate(
-        [np.array(table.columns[1], np.float64) for table in host] or [np.zeros(0)]
-    )
-    host_us = host_us[np.isfinite(host_us)]
-    known = start_us[np.isfinite(start_us) & (length_us > 0) & (start_us > 0)]
-    earliest = float(np.min(np.concatenate((host_us[host_us > 0], known)), initial=math.inf))
-    with np.errstate(invalid="ignore"):
-        valid = np.isfinite(start_us) & np.isfinite(length_us) & (length_us > 0)
+        if event.ph == "X":
+            category = event.cat
+            rows = homes.get(category)
+            if rows is None:
+                rows = homes[category] = groups[_home(category or "")]
+            rows.append(event)
+    groups["steps"] = [event for event in groups["steps"] if _STEP.fullmatch(event.name)]
+    devices, operators = groups["device"], groups["operators"]
+    start_us, length_us = _floats(devices, "ts"), _floats(devices, "dur")
+    hosts = ("runtime", "operators", "python", "steps")
+    host_us = {name: _floats(groups[name], "ts") for name in hosts}
+    earliest = _earliest(start_us, length_us, list(host_us.values()))
+    with np.errstate(invalid="ignore", over="ignore"):
+        valid = np.isfinite(start_us + length_us) & (length_us > 0)
         valid &= ~((start_us <= 0) & (earliest > _FAR_US))
-    invalid = int(len(valid) - np.count_nonzero(valid))
-    if invalid:
-        warnings.append(
-            f"{invalid:,} of {len(valid):,} device events have no valid time (ts or dur is 0): "
-            "counted, left out of totals, gaps and the start; CUPTI before CUDA 13.1 does this"
-        )
     zero_us = earliest if earliest > _FAR_US and math.isfinite(earliest) else 0.0
-    kept = [column[valid] for column in columns]
-    names = tuple(device.names)
-    whole = [column.astype(np.int64) for column in (kept[0], kept[1], *kept[4:9], kept[11])]
-    kept_start = (kept[2] - zero_us) * _MICROSECOND
-    events = DeviceEvents(
-        names, whole[0], whole[1], kept_start, kept_start + kept[3] * _MICROSECOND,
-        whole[2], whole[3], whole[4], whole[5], whole[6], kept[9], kept[10], whole[7],
-    )  # fmt: skip
-    runtime, operators, python, steps = (_host(table, zero_us) for table in host)
+    keys = {
+        "runtime": _argument(groups["runtime"], "correlation", -1),
+        "operators": _argument(operators, "external_id", -1),
+        "python": np.full(len(groups["python"]), -1, np.int64),
+        "steps": np.array([int(e.name.rsplit("#", 1)[1]) for e in groups["steps"]], np.int64),
+    }
+    threads: dict[Any, int] = {}
+    tables = {
+        name: _host(groups[name], host_us[name], keys[name], threads, zero_us) for name in hosts
+    }
+    shapes = {
+        key: (event.name, event.args)
+        for event, key in zip(operators, keys["operators"].tolist(), strict=True)
+        if key >= 0 and event.name in HAS_MODEL
+    }
     rank, n_ranks = _rank(head.distributedInfo)
+    invalid = int(len(valid) - np.count_nonzero(valid))
     return Trace(
         source=source,
         rank=rank,
         n_ranks=n_ranks,
         device_names=_device_names(head.deviceProperties),
-        device=events,
-        runtime=runtime,
-        operators=operators,
-        python=python,
-        steps=steps,
-        shapes=ShapeTable(raw_shapes),
+        device=_device(devices, start_us, length_us, valid, zero_us),
+        runtime=tables["runtime"],
+        operators=tables["operators"],
+        python=tables["python"],
+        steps=tables["steps"],
+        shapes=ShapeTable(shapes),
         n_events=n_events,
         invalid_kernels=invalid,
         read_by=read_by,
-        warnings=tuple(warnings),
+        warnings=(_invalid_words(invalid, len(valid)),) if invalid else (),
     )
 
 
-def _host(table: _Table, zero_us: float) -> HostEvents:
-    columns = [np.array(values, np.float64) for values in table.columns]
+def _invalid_words(invalid: int, total: int) -> str:
+    return (
+        f"{invalid:,} of {total:,} device events have no valid time (ts or dur is 0): counted, "
+        "left "
+        "out of totals, gaps and the start; CUPTI before CUDA 13.1 does this"
+    )
+
+
+def _home(category: str) -> str:
+    lowered = category.lower()
+    if lowered in _DEVICE_KINDS:
+        return "device"
+    if lowered in _OPERATOR_KINDS:
+        return "operators"
+    if lowered.endswith(("runtime", "driver")):
+        return "runtime"
+    return {"python_function": "python", "user_annotation": "steps"}.get(lowered, "")
+
+
+def _earliest(start_us: Floats, length_us: Floats, host_us: list[Floats]) -> float:
     with np.errstate(invalid="ignore"):
-        keep = np.isfinite(columns[1]) & np.isfinite(columns[2]) & (columns[2] >= 0)
-    name, start, length, thread, key = (column[keep] for column in columns)
-    start_s = (start - zero_us) * _MICROSECOND
-    return HostEvents(
-        tuple(table.names),
-        name.astype(np.int64),
-        start_s,
-        start_s + length * _MICROSECOND,
-        thread.astype(np.int64),
-        key.astype(np.int64),
+        known = start_us[np.isfinite(start_us) & (length_us > 0) & (start_us > 0)]
+        others = [times[np.isfinite(times) & (times > 0)] for times in host_us]
+    return float(np.min(np.concatenate([known, *others]), initial=math.inf))
+
+
+def _device(
+    rows: list[Any], start_us: Floats, length_us: Floats, valid: Any, zero_us: float
+) -> DeviceEvents:
+    names, name = _names(rows)
+    kind = np.array([_DEVICE_KINDS[row.cat.lower()] for row in rows], np.int64)
+    device, stream = _argument(rows, "device", -1), _argument(rows, "stream", -1)
+    if np.any(device < 0):
+        device = np.where(device < 0, _wholes(_floats(rows, "pid"), 0), device)
+    if np.any(stream < 0):
+        stream = np.where(stream < 0, _wholes(_floats(rows, "tid"), 0), stream)
+    begin = (start_us[valid] - zero_us) * _MICROSECOND
+    arguments = [row.args or _EMPTY for row in rows]
+    return DeviceEvents(
+        names,
+        name[valid],
+        kind[valid],
+        begin,
+        begin + length_us[valid] * _MICROSECOND,
+        device[valid],
+        stream[valid],
+        _argument(rows, "correlation", -1)[valid],
+        _argument(rows, "external_id", -1)[valid],
+        _argument(rows, "registers", -1)[valid],
+        _floats(arguments, "occupancy")[valid],
+        _floats(arguments, "moved")[valid],
+        np.minimum(np.abs(_argument(rows, "graph_node", 0)), 1)[valid],
     )
 
 
-def _events(document: Any, source: str) -> tuple[Any, Iterable[Any]]:
-    if hasattr(document, "traceEvents"):
-        return document, document.traceEvents
-    top = document if isinstance(document, dict) else {}
-    listed = document if isinstance(document, list) else top.get("traceEvents")
-    if not isinstance(listed, list):
-        raise InputError(
-            f"{source}: no list 'traceEvents' in it; give a trace of torch.profiler "
-            "(export_chrome_trace)"
-        )
-    head = SimpleNamespace(
-        deviceProperties=top.get("deviceProperties"), distributedInfo=top.get("distributedInfo")
+def _host(
+    rows: list[Any], start_us: Floats, key: Ints, threads: dict[Any, int], zero_us: float
+) -> HostEvents:
+    names, name = _names(rows)
+    length_us = _floats(rows, "dur")
+    thread = np.array(
+        [threads.setdefault((row.pid, row.tid), len(threads)) for row in rows], np.int64
     )
-    return head, _plain(listed)
+    with np.errstate(invalid="ignore", over="ignore"):
+        keep = np.isfinite(start_us + length_us) & (length_us >= 0)
+    begin = (start_us[keep] - zero_us) * _MICROSECOND
+    end = begin + length_us[keep] * _MICROSECOND
+    return HostEvents(names, name[keep], begin, end, thread[keep], key[keep])
 
 
-_FIELDS = {
-    "external_id": "External id", "correlation": "correlation", "device": "device",
-    "stream": "stream", "registers": "registers per thread", "moved": "bytes",
-    "occupancy": "est. achieved occupancy %", "graph_node": "graph node id",
-    "dims": "Input Dims", "types": "Input type", "inputs": "Concrete Inputs",
-}  # fmt: skip
+def _names(rows: list[Any]) -> tuple[tuple[str, ...], Ints]:
+    table: dict[str, int] = {}
+    numbers = [table.setdefault(row.name, len(table)) for row in rows]
+    return tuple(table), np.array(numbers, np.int64)
 
 
-def _plain(listed: list[Any]) -> Iterator[Any]:
-    """Events of the standard library's decoder in the shape of the typed ones."""
-    for entry in listed:
-        if not isinstance(entry, dict):
-            continue
-        given = entry.get("args")
-        arguments = None
-        if isinstance(given, dict):
-            arguments = {ours: given.get(theirs) for ours, theirs in _FIELDS.items()}
-            if arguments["external_id"] is None:
-                arguments["external_id"] = given.get("external id")
-        category, pid, tid = entry.get("cat"), entry.get("pid"), entry.get("tid")
-        yield SimpleNamespace(
-            ph=entry.get("ph"),
-            cat=category if isinstance(category, str) else "",
-            name=str(entry.get("name", "")),
-            ts=entry.get("ts"),
-            dur=entry.get("dur", 0.0),
-            pid=pid if isinstance(pid, (int, str, float)) else None,
-            tid=tid if isinstance(tid, (int, str, float)) else None,
-            args=None if arguments is None else SimpleNamespace(**arguments),
-        )
-
-
-def _of(arguments: Any, field: str) -> Any:
-    return None if arguments is None else getattr(arguments, field)
+def _floats(rows: list[Any], field: str) -> Floats:
+    """One field of all rows as floats; what is no number is NaN."""
+    values = [getattr(row, field) for row in rows]
+    try:
+        return np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_number(value) for value in values], np.float64)
 
 
 def _number(value: Any) -> float:
-    if value.__class__ is float:
-        return float(value)
-    if value is None or isinstance(value, bool):
-        return math.nan
     try:
-        return float(value)
+        return math.nan if value is None else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
-_LARGEST = 2**53
+def _wholes(values: Floats, default: int) -> Ints:
+    with np.errstate(invalid="ignore"):
+        good = np.abs(values) < _LARGEST
+    return np.where(good, values, default).astype(np.int64)
 
 
-def _whole(value: Any, default: int) -> int:
-    if value.__class__ is int:
-        return int(value) if -_LARGEST < value < _LARGEST else default
-    number = _number(value)
-    return int(number) if abs(number) < _LARGEST else default
-
-
-def _decoded(value: Any) -> Any:
-    """A raw piece of JSON, decoded when it is needed; None when there is none."""
-    if value is None or isinstance(value, (list, str)):
-        return value
-    raw = bytes(value)
-    return json.loads(raw) if raw else None
-
-
-class ShapeTable(Mapping[int, Shapes]):
-    """Shapes of operator calls by external id, decoded when they are asked for."""
-
-    def __init__(self, raw: dict[int, tuple[str, Any]]) -> None:
-        self._raw = raw
-
-    def __getitem__(self, key: int) -> Shapes:
-        return _shapes(*self._raw[key])
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._raw)
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._raw
-
-
-def _shapes(name: str, arguments: Any) -> Shapes:
-    dims, types, inputs = (_decoded(_of(arguments, f)) for f in ("dims", "types", "inputs"))
-    return Shapes(
-        name,
-        tuple(dims) if isinstance(dims, list) else (),
-        tuple(str(entry) for entry in types) if isinstance(types, list) else (),
-        tuple(str(entry) for entry in inputs) if isinstance(inputs, list) else (),
-    )
+def _argument(rows: list[Any], field: str, default: int) -> Ints:
+    return _wholes(_floats([row.args or _EMPTY for row in rows], field), default)
 
 
 def _rank(info: Any) -> tuple[int | None, int | None]:
