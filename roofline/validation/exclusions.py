@@ -60,6 +60,11 @@ def _anomalous(row: Row) -> bool:
     return untuned or (row.group == "qwen_speed_benchmark" and row.engine == "sglang")
 
 
+def _another_board(row: Row) -> bool:
+    slowed = "power limited" in row.accelerator_note and row.quantity == "ttft"
+    return slowed or ("no NVLink" in row.notes and (row.tp or 1) > 1)
+
+
 def _speculative(row: Row) -> bool:
     return bool(row.speculative) or "speculative" in f"{row.flag} {row.notes}".lower()
 
@@ -134,6 +139,18 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         "known anomaly",
         "the source's own twin rows contradict it by several times, or the stack was untuned",
         _anomalous,
+        (ESTIMATE,),
+    ),
+    Exclusion(
+        "work in progress",
+        "the source calls its own runs work in progress",
+        lambda row: "self-described as WIP" in row.notes,
+        (ESTIMATE,),
+    ),
+    Exclusion(
+        "another board",
+        "cards at a lowered power limit (compute-bound phases), or joined by PCIe alone",
+        _another_board,
         (ESTIMATE,),
     ),
     Exclusion(

@@ -38,7 +38,7 @@ def test_bounds_are_tight_somewhere(bounded):
     """A bound of zero would break nothing; the closest rows are near theirs."""
     ratios = np.array([each.ratio for each in bounded if math.isfinite(each.ratio)])
     assert ratios.min() < 1.2
-    assert np.percentile(ratios, 10) < 2
+    assert np.percentile(ratios, 10) < 2.2
 
 
 def test_every_row_without_a_bound_says_why(bounded):
