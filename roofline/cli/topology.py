@@ -101,6 +101,10 @@ def _lines(fabric: "Fabric") -> list[str]:
     lines = [f"{fabric.n_gpus} GPUs, {fabric.accelerator or 'variant not known'}"]
     lines += [f"FAULT: {fault}" for fault in fabric.faults]
     lines += list(fabric.notes)
+    if fabric.topology is not None and fabric.topology.nics:
+        from roofline.diagnose.topology import gpudirect
+
+        lines += [f"GPU {i} and {gpudirect(fabric.topology, i)}" for i in range(fabric.n_gpus)]
     if fabric.nccl is not None:
         shown = ", ".join(f"{count} by {name}" for name, count in fabric.nccl.transports.items())
         lines.append(f"NCCL channels: {shown}")

@@ -57,7 +57,8 @@ def activity_of(
         if row.flop and peak:
             tensor += row.flop / peak
     origin = (
-        f"inferred from bytes and FLOP over kernel time, {counted_s / busy_s:.0%} of it with known "
+        f"inferred from bytes and FLOP over kernel time, {100 * (counted_s / busy_s):.0f} % of it "
+        "with known "
         f"shapes; {roofs.origin}"
     )
     return Activity(memory, tensor / busy_s, origin)
@@ -86,8 +87,9 @@ def _waiting(report: DeviceReport) -> list[Verdict]:
         return []
     factor = summary.window_s / summary.busy_s
     evidence = [
-        f"the device is busy {summary.busy_share:.1%} of {show(summary.window_s, 's')} (trace)",
-        f"gaps before late launches take {share:.1%} (trace)",
+        f"the device is busy {100 * summary.busy_share:.1f} % of {show(summary.window_s, 's')} "
+        "(trace)",
+        f"gaps before late launches take {100 * share:.1f} % (trace)",
     ]
     if summary.kernels_per_step is not None and summary.launch.host_s_per_kernel is not None:
         evidence.append(
@@ -107,7 +109,9 @@ def _waiting(report: DeviceReport) -> list[Verdict]:
     if late:
         name, (count, spent) = next(iter(late.items()))
         part = spent / (share * summary.window_s)
-        evidence.append(f"{part:.0%} of the waiting is before what {name} launches ({count} calls)")
+        evidence.append(
+            f"{100 * part:.0f} % of the waiting is before what {name} launches ({count} calls)"
+        )
         if part > 0.3:
             step = f"look at {name} first (another backend or a fixed shape); then {step}"
     return [
@@ -115,7 +119,7 @@ def _waiting(report: DeviceReport) -> list[Verdict]:
             branch=BRANCH,
             cause="waits for the host",
             statement=(
-                f"a faster GPU will not help: it waits for the host {share:.0%} of the time"
+                f"a faster GPU will not help: it waits for the host {100 * share:.0f} % of the time"
             ),
             evidence=tuple(evidence),
             confidence="high",
@@ -144,12 +148,13 @@ def _synchronising(report: DeviceReport) -> list[Verdict]:
             branch=BRANCH,
             cause="synchronises with the host",
             statement=(
-                f"the host stops for the device in {name}, and the device then waits {share:.0%} "
+                f"the host stops for the device in {name}, and the device then waits "
+                f"{100 * share:.0f} % "
                 "of the time"
             ),
             evidence=(
                 f"{count} times {name}, {show(spent, 's')} of idle device after it (trace)",
-                f"host synchronisations take {share:.1%} of the window (trace)",
+                f"host synchronisations take {100 * share:.1f} % of the window (trace)",
             ),
             confidence="high",
             refuted_by="the gaps stay when the call is removed or made asynchronous",
@@ -179,15 +184,16 @@ def _kernels(report: DeviceReport, activity: Activity | None) -> list[Verdict]:
 def _roofs_only(activity: Activity) -> list[Verdict]:
     memory, tensor = activity.memory, activity.tensor
     if memory is not None and memory >= _NEAR_ROOF:
-        idle = f", tensor cores {tensor:.0%} busy" if tensor is not None else ""
+        idle = f", tensor cores {100 * tensor:.0f} % busy" if tensor is not None else ""
         return [
             Verdict(
                 branch=BRANCH,
                 cause="memory bandwidth",
                 statement=(
-                    f"DRAM runs at {memory:.0%} of its roof{idle}: more TFLOP/s will not help"
+                    f"DRAM runs at {100 * memory:.0f} % of its roof{idle}: more TFLOP/s will not "
+                    "help"
                 ),
-                evidence=(f"memory {memory:.0%}{idle} ({activity.origin})",),
+                evidence=(f"memory {100 * memory:.0f} %{idle} ({activity.origin})",),
                 confidence="high" if activity.origin.startswith("DCGM") else "medium",
                 refuted_by="a lower SM clock makes the step slower in proportion",
                 next_step=(
@@ -205,9 +211,10 @@ def _roofs_only(activity: Activity) -> list[Verdict]:
                 branch=BRANCH,
                 cause="compute",
                 statement=(
-                    f"tensor cores run at {tensor:.0%} of their roof: the device is used well"
+                    f"tensor cores run at {100 * tensor:.0f} % of their roof: the device is used "
+                    "well"
                 ),
-                evidence=(f"tensor {tensor:.0%} ({activity.origin})",),
+                evidence=(f"tensor {100 * tensor:.0f} % ({activity.origin})",),
                 confidence="high" if activity.origin.startswith("DCGM") else "medium",
                 refuted_by="a lower memory clock makes the step slower in proportion",
                 next_step="fewer FLOP or a faster type (fp8 where the model stands it)",
@@ -222,10 +229,11 @@ def _neither(report: DeviceReport, activity: Activity) -> Verdict:
     summary = report.summary
     top = [row for row in report.kernels if row.share >= 0.1][:3] or list(report.kernels[:1])
     evidence = [
-        f"memory {activity.memory or 0:.0%}, tensor cores {activity.tensor or 0:.0%} of their "
+        f"memory {100 * (activity.memory or 0):.0f} %, tensor cores "
+        f"{100 * (activity.tensor or 0):.0f} % of their "
         "roofs "
         f"({activity.origin})",
-        f"the device is busy {summary.busy_share:.0%} (trace)",
+        f"the device is busy {100 * summary.busy_share:.0f} % (trace)",
     ]
     evidence += [_describe(row) for row in top]
     crowded = any(
@@ -253,7 +261,7 @@ def _neither(report: DeviceReport, activity: Activity) -> Verdict:
 
 
 def _describe(row: KernelRow) -> str:
-    parts = [f"{row.name[:60]} takes {row.share:.0%}"]
+    parts = [f"{row.name[:60]} takes {100 * row.share:.0f} %"]
     if row.percent_of_roof is not None:
         parts.append(f"{row.percent_of_roof:.0f} % of its roof")
     if row.registers is not None:
@@ -278,7 +286,9 @@ def _small_kernels(report: DeviceReport) -> list[Verdict]:
         Verdict(
             branch=BRANCH,
             cause="many small kernels",
-            statement=f"small kernels between the matrix products take {share:.0%} of the time",
+            statement=(
+                f"small kernels between the matrix products take {100 * share:.0f} % of the time"
+            ),
             evidence=(
                 f"{count:,} kernels of norm, elementwise, copies and the like: "
                 f"{show(small, 's')} of {show(total, 's')} (trace)",

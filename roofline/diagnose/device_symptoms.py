@@ -42,14 +42,15 @@ def _half_idle(counters: Counters, report: DeviceReport | None) -> list[Verdict]
     if used is None or used >= _HALF_IDLE:
         return []
     evidence = [
-        f"utilisation {counters.utilisation:.0%} (nvidia-smi), {used:.0%} really used ({origin})"
+        f"utilisation {100 * counters.utilisation:.0f} % (nvidia-smi), {100 * used:.0f} % really "
+        f"used ({origin})"
     ]
     for name, value in (
         ("tensor cores", counters.tensor_active), ("DRAM", counters.dram_active),
         ("warps", counters.sm_occupancy),
     ):  # fmt: skip
         if value is not None:
-            evidence.append(f"{name} {value:.0%} (DCGM)")
+            evidence.append(f"{name} {100 * value:.0f} % (DCGM)")
     if counters.power_w and counters.power_limit_w:
         evidence.append(
             f"power {show(counters.power_w, 'W')} of {show(counters.power_limit_w, 'W')}"
@@ -59,8 +60,9 @@ def _half_idle(counters: Counters, report: DeviceReport | None) -> list[Verdict]
             branch=BRANCH,
             cause="utilisation is no measure of work",
             statement=(
-                f"utilisation of {counters.utilisation:.0%} only says that some kernel ran: "
-                f"{1 - used:.0%} of the device is idle"
+                f"utilisation of {100 * counters.utilisation:.0f} % only says that some kernel "
+                "ran: "
+                f"{100 * (1 - used):.0f} % of the device is idle"
             ),
             evidence=tuple(evidence),
             confidence="high" if counters.sm_active is not None else "medium",
@@ -88,7 +90,8 @@ def _power(counters: Counters) -> list[Verdict]:
             branch=BRANCH,
             cause="power limit",
             statement=(
-                f"the power limit holds the SM clock at {share:.0%}: compute slows by that, memory "
+                f"the power limit holds the SM clock at {100 * share:.0f} %: compute slows by "
+                "that, memory "
                 "bandwidth does not"
             ),
             evidence=(
@@ -136,7 +139,7 @@ def _no_faster(devices: tuple[DeviceStep, ...], report: DeviceReport | None) -> 
         f"memory {number(wider, 3)} × as fast (datasheets), the step {number(faster, 3)} ×",
     ]
     if waits is not None:
-        evidence.append(f"the trace waits for the host {waits:.0%} of the time")
+        evidence.append(f"the trace waits for the host {100 * waits:.0f} % of the time")
     sure = waits is not None and waits > 0.5
     return [
         Verdict(
@@ -144,7 +147,11 @@ def _no_faster(devices: tuple[DeviceStep, ...], report: DeviceReport | None) -> 
             cause="a floor that the device does not set",
             statement=(
                 "the step is no faster on the larger device: what takes the time is not on it"
-                + (f"; it waits for the host {waits:.0%} of the time" if sure else "")
+                + (
+                    f"; it waits for the host {100 * (waits or 0):.0f} % of the time"
+                    if sure
+                    else ""
+                )
             ),
             evidence=tuple(evidence),
             confidence="high" if sure else "medium",
@@ -183,7 +190,7 @@ def _saved_no_time(
         share = before / (before + kv)
         ideal = (before + kv) / (after + kv)
         evidence.append(
-            f"weights are {share:.0%} of the bytes that a step reads, KV the rest: "
+            f"weights are {100 * share:.0f} % of the bytes that a step reads, KV the rest: "
             f"{number(ideal, 3)}"
             " × is all that fewer weight bytes can give"
         )
@@ -194,7 +201,7 @@ def _saved_no_time(
                     cause="the step reads KV, not weights",
                     statement=(
                         f"{change.what} saved {show(saved, 'B')} and no time: weights are "
-                        f"{share:.0%} "
+                        f"{100 * share:.0f} % "
                         "of what a step reads"
                     ),
                     evidence=tuple(evidence),
@@ -210,12 +217,15 @@ def _saved_no_time(
             ]
     if report is not None:
         evidence.append(
-            f"{report.precision.low_share:.0%} of the matrix time ran in 8 bit or less, "
+            f"{100 * report.precision.low_share:.0f} % of the matrix time ran in 8 bit or less, "
             f"{report.precision.casts:,} casts took {show(report.precision.cast_s, 's')} (trace)"
         )
     waits = report.summary.waiting_share("launch") if report is not None else 0.0
     if waits > 0.5:
-        cause, why = "waits for the host", f"the device waits for the host {waits:.0%} of the time"
+        cause, why = (
+            "waits for the host",
+            f"the device waits for the host {100 * waits:.0f} % of the time",
+        )
     elif report is not None and report.precision.low_share < 0.5:
         cause, why = "products stay in 16 bit", "most matrix products still run in 16 bit"
     else:

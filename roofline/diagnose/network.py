@@ -173,7 +173,8 @@ def port_faults(ports: tuple[Port, ...]) -> tuple[str, ...]:
         if not port.up
     ]
     faults += [
-        f"{port.adapter} port {port.port} runs at {port.bytes_per_s / max(rates):.0%} of the "
+        f"{port.adapter} port {port.port} runs at {100 * (port.bytes_per_s / max(rates)):.0f} % "
+        "of the "
         "fastest adapter's rate"
         for port in ports
         if port.up and port.bytes_per_s and port.bytes_per_s < max(rates)

@@ -84,10 +84,11 @@ def _exposed(report: DeviceReport) -> list[Verdict]:
         Verdict(
             branch=BRANCH,
             cause="communication is not hidden",
-            statement=f"{share:.0%} of the time goes to communication that no kernel hides",
+            statement=f"{100 * share:.0f} % of the time goes to communication that no kernel hides",
             evidence=(
                 f"exposed {show(summary.exposed_communication_s, 's')} of "
-                f"{show(summary.communication_s, 's')} communication, {hidden:.0%} hidden (trace)",
+                f"{show(summary.communication_s, 's')} communication, {100 * hidden:.0f} % hidden "
+                "(trace)",
             ),
             confidence="high",
             refuted_by="the ranks' traces show waiting for one rank inside these collectives",
@@ -148,7 +149,8 @@ def _host_link(symptoms: Symptoms) -> list[Verdict]:
             branch=BRANCH,
             cause="NUMA or PCIe",
             statement=(
-                f"host copies run at {rate / slot:.0%} of the slot: memory of the far socket, "
+                f"host copies run at {100 * (rate / slot):.0f} % of the slot: memory of the far "
+                "socket, "
                 "pageable memory, or fewer lanes"
             ),
             evidence=(f"{show(rate, 'B/s')} of {show(slot, 'B/s')} (symptoms)",),
@@ -237,13 +239,14 @@ def _scaling(points: tuple[Scaling, ...]) -> list[Verdict]:
     ceiling = float(took[0]) / rest if rest > 0 else float("inf")
     evidence = [
         f"{int(n)} devices: {number(float(took[0] / t), 3)} × (efficiency "
-        f"{took[0] / t / (n / first):.0%})"
+        f"{100 * (took[0] / t / (n / first)):.0f} %)"
         for n, t in zip(devices, took, strict=True)
     ]
     evidence.append(
-        f"fit T(n) = a/n + b: b is {rest / float(took[0]):.0%} of the time on {int(first)} "
+        f"fit T(n) = a/n + b: b is {100 * (rest / float(took[0])):.0f} % of the time on "
+        f"{int(first)} "
         "device(s)"
-        f" and {rest / float(took[-1]):.0%} on {int(last)}"
+        f" and {100 * (rest / float(took[-1])):.0f} % on {int(last)}"
     )
     why = (
         "time even rises with more devices: communication grows faster than work shrinks"
@@ -256,7 +259,7 @@ def _scaling(points: tuple[Scaling, ...]) -> list[Verdict]:
             cause="scaling flattens",
             statement=(
                 f"{int(last)} devices give {number(speedup, 3)} × of {int(first)}, efficiency "
-                f"{efficiency:.0%}; {why}"
+                f"{100 * efficiency:.0f} %; {why}"
             ),
             evidence=tuple(evidence),
             confidence="high" if len(times) > 2 else "medium",

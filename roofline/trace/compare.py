@@ -253,7 +253,7 @@ def _rank_verdict(rows: tuple[RankRow, ...], stragglers: tuple[int, ...]) -> str
         why = f"its own kernels take {ratio:.2f} × the median: a slow device or more work"
     else:
         why = "its kernels are no slower: its host is late, or its input"
-    return f"rank {named} trails; rank {worst.rank} waits {share:.0%} of its window; {why}"
+    return f"rank {named} trails; rank {worst.rank} waits {100 * share:.0f} % of its window; {why}"
 
 
 def _collectives(device: DeviceSummary) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
