@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.errors import InputError
 from roofline.models.architecture import Architecture, GroupedQuery, Latent, LayerGroup
 from roofline.models.catalogue import model_names
 from roofline.models.config import load_model
@@ -17,10 +18,21 @@ _BILLION = 1000 * MILLION
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    group = typer.Typer(no_args_is_help=True, help="Models: list the catalogue, show one.")
+    group = typer.Typer()
+    group.callback(invoke_without_command=True)(bare_command)
     group.command("list")(list_command)
     group.command("show")(show_command)
     app.add_typer(group, name="models")
+
+
+def bare_command(
+    context: typer.Context, form: FormatOption = Format.TABLE, output: OutputOption = None
+) -> None:
+    """Models: list the catalogue (when left out), show one."""
+    if context.invoked_subcommand is None:
+        list_command(form=form, output=output)
+    elif form is not Format.TABLE or output is not None:
+        raise InputError(f"write options behind the word: models {context.invoked_subcommand} …")
 
 
 def list_command(form: FormatOption = Format.TABLE, output: OutputOption = None) -> None:

@@ -46,11 +46,22 @@ Use it by its path, or put it into a folder that ROOFLINE_SPEC_PATH names and us
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    group = typer.Typer(no_args_is_help=True, help="Accelerators and links: list, show, check.")
+    group = typer.Typer()
+    group.callback(invoke_without_command=True)(bare_command)
     group.command("list")(list_command)
     group.command("show")(show_command)
     group.command("check", help=_OWN_FILE)(check_command)
     app.add_typer(group, name="specs")
+
+
+def bare_command(
+    context: typer.Context, form: FormatOption = Format.TABLE, output: OutputOption = None
+) -> None:
+    """Accelerators and links: list (when left out), show, check."""
+    if context.invoked_subcommand is None:
+        list_command(form=form, output=output)
+    elif form is not Format.TABLE or output is not None:
+        raise InputError(f"write options behind the word: specs {context.invoked_subcommand} …")
 
 
 def list_command(

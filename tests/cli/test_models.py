@@ -77,3 +77,7 @@ def test_tables(say):
     for form in ("table", "md"):
         assert "llama-3.1-8b" in say("models", "list", "-f", form)[1]
         assert "8,030,261,248" in say("models", "show", "llama-3.1-8b", "-f", form)[1]
+
+
+def test_left_out_it_is_list(say):
+    assert say("models", "-f", "csv") == say("models", "list", "-f", "csv")

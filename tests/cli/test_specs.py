@@ -168,7 +168,13 @@ def test_output_goes_to_a_file(say, tmp_path):
     assert path.read_text().startswith("id,GB,TB/s")
 
 
+def test_left_out_it_is_list(say):
+    assert say("specs", "-f", "json") == say("specs", "list", "-f", "json")
+
+
 def test_usage(say):
-    assert say("specs")[0] == 2
+    code, _, err = say("specs", "--format", "json", "list")
+    assert code == 1
+    assert "write options behind the word: specs list" in err
     assert say("specs", "show")[0] == 2
     assert say("specs", "list", "--format", "xml")[0] == 2
