@@ -87,8 +87,8 @@ NOT_ANSWERED = {
     "says to keep a margin near the largest temporary",
     "ma-zeros-h100": "how data changes power and clock is measured, not modelled; the harness "
     "fills matrices with random numbers",
-    "ma-l2-resident-4060ti": "which bytes stay in a cache is measured; the copy sweep marks sizes "
-    "below four times the last cache",
+    "ma-l2-resident-4060ti": "which bytes stay in a cache is measured; the copy sweep flags what "
+    "is less than three times its size",
     "ma-wave-a100": "tiles per multiprocessor are a kernel's choice; curves over measured shapes "
     "stand for them",
     "ma-wave-mi300": "tiles per multiprocessor are a kernel's choice; curves over measured shapes "
