@@ -20,13 +20,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError, field_validator, model_validator
 
 from roofline.errors import InputError, MissingDataError, SpecError, unknown_name
+from roofline.hardware.folders import data_folders
 from roofline.hardware.measured_rows import (
     ROW_TYPES,
     SECTIONS,
@@ -60,6 +60,7 @@ _PRIVATE = re.compile(
 Text = Annotated[str, Field(max_length=2000)]
 Level = Literal["quick", "standard", "full", "model", "collectives", "import", "reference"]
 FULL_LEVELS = ("full", "reference")
+_OTHER_FOLDERS = ("calibration", "published", "training", "traces", "validation")
 _JOINED = ("decoder", "collective", "link")
 """Sections whose rows add up over records: other models, other numbers of ranks."""
 
@@ -325,13 +326,10 @@ def save_measurement(measurement: Measurement, folder: str | Path, name: str = "
 
 
 def measurement_folders() -> tuple[Path, ...]:
-    """Folders that records are looked for in: ROOFLINE_MEASUREMENTS, then what roofline ships."""
-    folders = [Path(part) for part in os.environ.get("ROOFLINE_MEASUREMENTS", "").split(os.pathsep)]
-    folders = [folder for folder in folders if str(folder) not in ("", ".")]
-    packaged = Path(str(resources.files("roofline"))) / "_data" / "measurements"
-    checkout = Path(__file__).resolve().parents[2] / "measurements"
-    folders.append(packaged if packaged.is_dir() else checkout)
-    return tuple(folder for folder in folders if folder.is_dir())
+    """Folders that records are looked for in: ROOFLINE_MEASUREMENTS, the user's, then ours."""
+    own = [Path(part) for part in os.environ.get("ROOFLINE_MEASUREMENTS", "").split(os.pathsep)]
+    named = [folder for folder in own if str(folder) not in ("", ".") and folder.is_dir()]
+    return tuple(dict.fromkeys((*named, *data_folders("measurements"))))
 
 
 def measurement_files(record_id: str = "*") -> tuple[Path, ...]:
@@ -341,7 +339,7 @@ def measurement_files(record_id: str = "*") -> tuple[Path, ...]:
     found = [
         path for folder in measurement_folders() for path in folder.glob(f"{record_id}/*.json")
     ]
-    kept = [path for path in found if path.parent.name not in ("calibration", "published")]
+    kept = [path for path in found if path.parent.name not in _OTHER_FOLDERS]
     return tuple(sorted(kept, key=lambda path: path.name))
 
 

@@ -10,6 +10,7 @@ from roofline.hardware import accelerator, folders
 from roofline.hardware.accelerator import accelerator_ids, load_accelerator
 from roofline.hardware.consistency import BINARY_OVER_DECIMAL, usable_ratio
 from roofline.hardware.folders import data_folders
+from roofline.hardware.measurement import measured_ids
 
 # dense 16-bit peak = SMs × clock × FLOP per SM and clock, for these within 3 %
 REPRODUCED = (
@@ -292,3 +293,10 @@ def test_the_example_of_the_docstring_loads(tmp_path):
     path = Path(tmp_path) / "my-accelerator.yaml"
     path.write_text("\n".join(line.removeprefix("    ") for line in text.splitlines()))
     assert load_accelerator(path).peak_flop_per_s("fp8") == 1e15
+
+
+def test_the_users_records_come_first_too(tmp_path, monkeypatch):
+    (tmp_path / "measurements" / "mine-3").mkdir(parents=True)
+    (tmp_path / "measurements" / "mine-3" / "2026-11-01-full.json").write_text("{}")
+    monkeypatch.setenv("ROOFLINE_SPEC_PATH", str(tmp_path))
+    assert {"mine-3", "h200-sxm-141gb"} <= set(measured_ids())
