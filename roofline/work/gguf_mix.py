@@ -27,6 +27,10 @@ MANY_HEADS_LAYERS = 80
 """A model of 80 layers with grouped queries is what [1] calls a 70B: its values get q5_k."""
 
 
+WIDE_GROUP = 4
+"""From as many queries per KV head on, iq4_xs gives the value projection more bits."""
+
+
 @dataclass(frozen=True)
 class Mix:
     """One mix.
@@ -181,6 +185,8 @@ def _type(
     key = name.strip().lower()
     last = linear.name.split(".")[-1]
     if last == "v_proj":
+        if key == "iq4_xs" and _queries_per_kv_head(group) < WIDE_GROUP:
+            return mix.base
         first = _FIRST_LAYERS.get(key)
         picked = uses_more_bits(layer, arch.n_layers) if first is None else layer < first
         chosen = mix.value[0 if picked else 1] or mix.base
@@ -202,7 +208,12 @@ def _down_picked(key: str, layer: int, n_layers: int) -> bool:
     return layer < n_layers // 8
 
 
-def _is_70b(arch: Architecture, group: LayerGroup) -> bool:
+def _queries_per_kv_head(group: LayerGroup) -> float:
     attention = group.attention
-    grouped = isinstance(attention, GroupedQuery) and attention.n_kv_heads < attention.query_heads
-    return grouped and arch.n_layers == MANY_HEADS_LAYERS
+    if not isinstance(attention, GroupedQuery):
+        return 1.0
+    return attention.query_heads / attention.n_kv_heads
+
+
+def _is_70b(arch: Architecture, group: LayerGroup) -> bool:
+    return _queries_per_kv_head(group) > 1 and arch.n_layers == MANY_HEADS_LAYERS

@@ -1,0 +1,68 @@
+"""Page groups: the grouping rule on layer mixes, and what a request takes."""
+
+import pytest
+
+from roofline.dtypes import Dtype
+from roofline.models.architecture import (
+    LLAMA_3_8B,
+    Architecture,
+    GroupedQuery,
+    LayerGroup,
+    Recurrent,
+)
+from roofline.serving.pages import PageGroups, PageKind, page_groups
+
+HEADS = GroupedQuery(4, 128)
+
+
+def arch(*groups):
+    return Architecture(name="mixed", layers=groups, source="test")
+
+
+def test_layers_that_are_alike_have_no_groups():
+    assert page_groups(LLAMA_3_8B, Dtype.BF16) is None
+    assert page_groups(arch(LayerGroup(8, HEADS, window=4096)), Dtype.BF16) is None
+
+
+@pytest.mark.parametrize(
+    ("full", "windowed", "layers", "groups"),
+    [
+        pytest.param(18, 18, 18, 2, id="gpt-oss-120b"),
+        pytest.param(10, 52, 10, 7, id="gemma-3-27b"),  # 6 groups of windows, the last one padded
+        pytest.param(5, 6, 6, 2, id="nearly-equal"),  # 6 < 1.25 × 5: padded to the larger
+        pytest.param(1, 20, 1, 21, id="one-of-them"),
+    ],
+)
+def test_groups_have_equally_many_layers(full, windowed, layers, groups):
+    """vLLM, v1/core/kv_cache_utils.py: the fewest of a kind, unless kinds are within a quarter."""
+    found = page_groups(arch(LayerGroup(full, HEADS), LayerGroup(windowed, HEADS, window=1024)),
+                        Dtype.BF16)  # fmt: skip
+    assert (found.group_layers, found.n_groups) == (layers, groups)
+
+
+def test_a_window_stops_growing():
+    groups = PageGroups(16.0, 1, (PageKind(1, 16), PageKind(1, 16, window=64)))
+    # 1,600 tokens: 100 pages of full attention; 64 tokens of a window lie on up to 5 pages
+    assert groups.blocks_per_request(1600) == 100 + 5
+    assert groups.blocks_per_request(32) == 2 + 2
+    # while a chunk of 512 is prefilled, its pages count too: (64 − 1 + 512) / 16 → 36, and one
+    assert groups.blocks_per_request(1600, chunk_tokens=512) == 100 + 37
+
+
+def test_state_is_one_page_however_long():
+    state = Recurrent("mamba2", state_values=100_000, conv_values=0, flop_per_token=0.0)
+    groups = page_groups(arch(LayerGroup(4, HEADS), LayerGroup(4, recurrent=state)), Dtype.BF16)
+    # 400,000 B over 2,048 B a token are 195.3 tokens, in whole sixteens 208
+    assert groups.kinds[0].page_tokens == 208
+    assert groups.blocks_per_request(1) == groups.blocks_per_request(208) == 2
+    assert groups.blocks_per_request(209) == 3
+
+
+def test_narrower_layers_get_more_tokens_on_a_page():
+    narrow = GroupedQuery(1, 128)
+    groups = page_groups(arch(LayerGroup(4, HEADS), LayerGroup(4, narrow, window=64)), Dtype.BF16)
+    assert sorted(kind.page_tokens for kind in groups.kinds) == [16, 64]
+
+
+def test_no_pool_has_no_blocks():
+    assert PageGroups(16.0, 1, (PageKind(1, 16),)).blocks(-5.0) == 0
