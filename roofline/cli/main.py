@@ -15,6 +15,8 @@ import typer
 from roofline.errors import RooflineError
 
 VERBS = {
+    "sweep": "whole spaces of configurations: the best, the front, the winners",
+    "calibrate": "terms of a machine from its measured record, and how well they fit",
     "predict": "bounds, estimate, memory and fit of a model on an accelerator",
     "plan": "how many of which accelerator carry a load within its targets, at what cost",
     "compare": "accelerators for one workload: fit, estimate, nominal and effective cost",

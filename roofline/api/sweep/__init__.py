@@ -1,0 +1,1 @@
+"""sweep: a space of configurations evaluated as arrays, keeping only what was asked for."""

@@ -1,0 +1,142 @@
+"""Columns: what a sweep computes of each row, by the functions that ``predict`` uses.
+
+    bounds      decode_bound_s, ttft_bound_s
+    estimates   decode_s, ttft_s, tokens_per_s_per_user, tokens_per_s_per_accelerator
+
+Shapes   Every column has the grid's shape, [batch, lengths], or broadcasts to it.
+Units    As the names say; ``decode`` is the step at mid-output context, estimates are middles.
+Limits   A row that does not fit in memory is infeasible and is not evaluated further.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofline.api.sweep.space import Cell, Space
+from roofline.serving.budget import budget
+from roofline.serving.deployment import Deployment
+from roofline.serving.inverse import max_batch
+from roofline.serving.placement import Placement
+from roofline.units import Numeric
+from roofline.work.operators import Step
+
+COLUMNS = {
+    "decode_bound_s": "s",
+    "ttft_bound_s": "s",
+    "decode_s": "s",
+    "ttft_s": "s",
+    "tokens_per_s_per_user": "1/s",
+    "tokens_per_s_per_accelerator": "1/s",
+}
+"""Column to unit."""
+LARGER_IS_BETTER = ("tokens_per_s_per_user", "tokens_per_s_per_accelerator")
+_BATCH_DEPENDENT = ("transformers", "gpt-fast")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Columns of part of a cell: rows ``first_batch`` on, and which of them fit."""
+
+    cell: Cell
+    first_batch: int
+    columns: Mapping[str, Numeric]
+    feasible: NDArray[np.bool_]
+
+
+def evaluate(space: Space, cell: Cell, names: Iterable[str], batches: slice) -> Grid:
+    """Evaluate some batches of a cell."""
+    deployment = _deployment(cell, space.machine)
+    prompt, output = space.lengths
+    largest = _largest_batches(cell, space)
+    batch = _worth_evaluating(space.batch_axis[batches], float(largest.max()))
+    feasible = batch <= largest
+    columns = _columns(deployment, tuple(names), batch, prompt, output)
+    return Grid(cell, batches.start or 0, columns, feasible)
+
+
+def _worth_evaluating(batch: NDArray[np.float64], most: float) -> NDArray[np.float64]:
+    """Leave out the end of a rising axis that fits at no length: it is not computed at all."""
+    if len(batch) > 1 and not np.all(np.diff(batch[:, 0]) > 0):
+        return batch
+    return batch[: int(np.searchsorted(batch[:, 0], most, side="right"))]
+
+
+@lru_cache(maxsize=64)
+def _deployment(cell: Cell, machine: str | None) -> Deployment:
+    return cell.deployment(machine)
+
+
+def _columns(
+    deployment: Deployment,
+    names: tuple[str, ...],
+    batch: NDArray[np.float64],
+    prompt: NDArray[np.float64],
+    output: NDArray[np.float64],
+) -> dict[str, Numeric]:
+    found: dict[str, Numeric] = {}
+    decode = Step(decode_sequences=batch, context_tokens=prompt + output / 2)
+    prefill = Step(prefill_sequences=batch, prefill_tokens=prompt)
+    if "decode_bound_s" in names:
+        found["decode_bound_s"] = deployment.bound(decode).seconds
+    if "ttft_bound_s" in names:
+        found["ttft_bound_s"] = deployment.bound(prefill).seconds
+    if "ttft_s" in names:
+        found["ttft_s"] = deployment.timed(prefill, long_phase=True).estimate_s.mid
+    rates = [name for name in names if name.startswith("tokens_per_s")]
+    if "decode_s" in names or rates:
+        step_s = deployment.timed(decode, long_phase=False).estimate_s.mid
+        found["decode_s"] = step_s
+        if "tokens_per_s_per_user" in names:
+            found["tokens_per_s_per_user"] = 1 / step_s
+        if "tokens_per_s_per_accelerator" in names:
+            stages, accelerators = deployment.parallel.pp, deployment.parallel.accelerators
+            in_flight = batch * stages * deployment.parallel.dp
+            found["tokens_per_s_per_accelerator"] = in_flight / (step_s * accelerators)
+    return {name: found[name] for name in names}
+
+
+_KEPT: dict[tuple[Cell, int], NDArray[np.float64]] = {}
+
+
+def _largest_batches(cell: Cell, space: Space) -> NDArray[np.float64]:
+    """Most sequences that fit at each pair of lengths, [1, lengths]; infinite: no limit."""
+    key = (cell, hash((tuple(space.prompt_tokens), tuple(space.output_tokens), space.machine)))
+    if key not in _KEPT:
+        if len(_KEPT) > 256:
+            _KEPT.clear()
+        _KEPT[key] = _find_largest(_deployment(cell, space.machine), space)
+    return _KEPT[key]
+
+
+def _find_largest(deployment: Deployment, space: Space) -> NDArray[np.float64]:
+    placement = Placement(
+        deployment.arch,
+        deployment.accelerator,
+        deployment.parallel,
+        deployment.formats.weights,
+        deployment.formats.kv,
+        deployment.engine,
+    )
+    prompt, output = space.lengths
+    contexts, prompts = (prompt + output)[0], prompt[0]
+    if deployment.engine.name in _BATCH_DEPENDENT:
+        found = [
+            max_batch(placement, float(context), float(tokens))
+            for context, tokens in zip(contexts, prompts, strict=True)
+        ]
+        return np.array([[np.inf if most is None else most for most in found]], dtype=float)
+    most = [_most(placement, float(c), float(p)) for c, p in zip(contexts, prompts, strict=True)]
+    return np.array([most])
+
+
+def _most(placement: Placement, context_tokens: float, prompt_tokens: float) -> float:
+    """Pool over one sequence's cache: what bisecting the budget gives where the pool is fixed."""
+    memory = budget(placement, 1, context_tokens, prompt_tokens)
+    if memory.missing_bytes > 0:
+        return 0.0
+    if memory.kv_cache_bytes == 0:
+        return float("inf")
+    return float(np.floor(memory.kv_pool_bytes / memory.kv_cache_bytes))
