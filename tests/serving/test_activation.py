@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from roofline.models.architecture import Architecture, GroupedQuery, LayerGroup
 from roofline.models.config import load_model
 from roofline.serving.activation import forward_bytes, ggml_buffer_bytes, sampler_bytes
 from roofline.units import GIB, MIB
@@ -37,8 +38,6 @@ def test_256_sequences_of_the_sorting_sampler():
 @pytest.mark.parametrize(("vocab", "hidden", "mib"), [(50_688, 3072, 105.0), (32_000, 4096, 70.5)])
 def test_llama_cpp_buffers_at_a_short_context(vocab, hidden, mib):
     """llama.cpp and llamafile logs: 105.00 MiB (llamafile pull request 552), 70.50 MiB for a 7B."""
-    from roofline.models.architecture import Architecture, GroupedQuery, LayerGroup
-
     arch = Architecture(
         name="a", layers=(LayerGroup(30, GroupedQuery(8, 128, n_heads=32)),), source="test",
         hidden_size=hidden, vocab_size=vocab,

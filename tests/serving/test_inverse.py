@@ -1,4 +1,4 @@
-"""Inverses of the memory budget: they invert it exactly, and where they cannot they say None or 0."""
+"""Inverses of the memory budget: they invert it exactly, or say None or 0."""
 
 from dataclasses import replace
 
