@@ -42,7 +42,8 @@ def topology_command(
 
     Exit code 3: a link is degraded or missing.
     """
-    from roofline.diagnose.fabric import gradient_bill, read_fabric
+    from roofline.diagnose.fabric import read_fabric
+    from roofline.diagnose.gradients import gradient_bill
 
     fabric = read_fabric(*files, accelerator=accelerator)
     results: dict[str, Any] = fabric.to_dict(tp)

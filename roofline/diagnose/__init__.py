@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roofline.diagnose.baseline import compare_baselines
-    from roofline.diagnose.fabric import gradient_bill, read_fabric
+    from roofline.diagnose.fabric import read_fabric
+    from roofline.diagnose.gradients import gradient_bill
     from roofline.diagnose.incident import incident_record
     from roofline.diagnose.tree import diagnose
     from roofline.diagnose.verdict import Diagnosis, Verdict
@@ -17,7 +18,7 @@ __all__ = [
 
 _HOMES = {
     "Diagnosis": "verdict", "Verdict": "verdict", "compare_baselines": "baseline",
-    "diagnose": "tree", "gradient_bill": "fabric", "incident_record": "incident",
+    "diagnose": "tree", "gradient_bill": "gradients", "incident_record": "incident",
     "read_fabric": "fabric",
 }  # fmt: skip
 

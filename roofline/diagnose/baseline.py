@@ -240,7 +240,8 @@ def _changed(
         change,
         against,
         "slower" if worse else "faster",
-        f"{label}: {show(value, unit)}, {100 * change:+.0f} % against {show(reference, unit)} of {against}",
+        f"{label}: {show(value, unit)}, {100 * change:+.0f} % against {show(reference, unit)} of "
+        f"{against}",
         _step_for(label),
     )
 
