@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from roofline.api.sweep.run import SweepResult
 
 MARKERS = "o^svDPX*<>"
+LAST_COLOUR = 19
+"""Colours of the map, less one."""
 
 
 def sweep_figure(result: "SweepResult") -> "Figure":
@@ -80,7 +82,9 @@ def winner_figure(result: "SweepResult") -> "Figure":
     place = {number: position for position, number in enumerate(present)}
     shown = np.vectorize(lambda number: place.get(int(number), -1))(winners).astype(float)
     shown[shown < 0] = np.nan
-    axes.imshow(shown, origin="lower", aspect="auto", cmap="tab20", vmin=0, vmax=19)
+    image = axes.imshow(
+        shown, origin="lower", aspect="auto", cmap="tab20", vmin=0, vmax=LAST_COLOUR
+    )
     prompt, output = result.space.lengths
     contexts = (prompt + output / 2)[0]
     for axis, values in ((axes.xaxis, contexts), (axes.yaxis, np.array(result.space.batch))):
@@ -92,7 +96,7 @@ def winner_figure(result: "SweepResult") -> "Figure":
         axes.text(length, batch, letters[position], ha="center", va="center", fontsize=11)
         cell = cells[number]
         label = f"{letters[position]}  {cell.model} · {cell.accelerator} · {cell.parallel}"
-        colour = axes.images[0].cmap(axes.images[0].norm(position))
+        colour = image.cmap(position / LAST_COLOUR)
         axes.plot([], [], marker="s", linestyle="none", color=colour, label=label)
     axes.set_xlabel("context at mid-output, tokens")
     axes.set_ylabel("batch, sequences")

@@ -21,6 +21,7 @@ from roofline.serving.deployment import Deployment
 from roofline.serving.inverse import max_batch
 from roofline.serving.placement import Placement
 from roofline.units import Numeric
+from roofline.work.kv_cache import cache_bytes, state_bytes
 from roofline.work.operators import Step
 
 COLUMNS = {
@@ -34,6 +35,9 @@ COLUMNS = {
 """Column to unit."""
 LARGER_IS_BETTER = ("tokens_per_s_per_user", "tokens_per_s_per_accelerator")
 _BATCH_DEPENDENT = ("transformers", "gpt-fast")
+"""Engines whose activations follow the batch."""
+_FIXED_POOL = ("ideal", "plain", "cuda-graph", "vllm", "sglang", "tensorrt-llm")
+"""Engines whose pool does not depend on what is asked, and whose cache is plain pages."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,23 @@ def _find_largest(deployment: Deployment, space: Space) -> NDArray[np.float64]:
             for context, tokens in zip(contexts, prompts, strict=True)
         ]
         return np.array([[np.inf if most is None else most for most in found]], dtype=float)
+    ends = (float(contexts.min()), float(contexts.max()))
+    pools = {context: budget(placement, 1, context).kv_pool_bytes for context in ends}
+    if placement.groups is None and deployment.engine.name in _FIXED_POOL:
+        rank, kv = placement.rank, placement.kv_format
+        held = cache_bytes(rank, contexts, kv, page_tokens=placement.page_tokens)
+        each = held + state_bytes(rank)
+        if len(set(pools.values())) == 1:
+            return _quotient(np.full(each.shape, next(iter(pools.values()))), each)
     most = [_most(placement, float(c), float(p)) for c, p in zip(contexts, prompts, strict=True)]
     return np.array([most])
+
+
+def _quotient(pool: NDArray[np.float64], each: Numeric) -> NDArray[np.float64]:
+    """Whole sequences that a pool holds; infinite where a sequence takes nothing."""
+    held = np.asarray(each, dtype=float)
+    none = np.full(held.shape, np.inf if pool.min() > 0 else 0.0)
+    return np.floor(np.divide(pool, held, out=none, where=held > 0))[None, :]
 
 
 def _most(placement: Placement, context_tokens: float, prompt_tokens: float) -> float:
