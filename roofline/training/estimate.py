@@ -20,11 +20,12 @@ from roofline.timing.terms import DeviceTerms, Spread
 from roofline.training.activations import SIXTEEN_BIT
 from roofline.training.communication import Network
 from roofline.training.flop import hardware_flop_per_token, model_flop_per_token
-from roofline.training.memory import parameter_bytes
+from roofline.training.layer_time import compute_kind
 from roofline.training.optimisers import value_bytes
 from roofline.training.parameters import rank_share, trainable_share
 from roofline.training.plan import TrainingPlan
-from roofline.training.step_time import Host, StepParts, compute_kind, step_parts
+from roofline.training.states import parameter_bytes
+from roofline.training.step_time import Host, StepParts, step_parts
 
 FUSED_SPREAD = Spread(0.88, 1.12, 18, "Megatron's tables, A100 clusters")
 EAGER_SPREAD = Spread(0.80, 1.30, 24, "one H200, transformers eager")

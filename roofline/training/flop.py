@@ -131,7 +131,8 @@ def flop_by_operator(
             add(group.recurrent.kind, state * count, 2 * state * reached, state * whole)
     if arch.lm_head is not None:
         once = MULTIPLY_ADD * float(arch.lm_head.values)
-        add("lm_head", once, once * (1.0 if plan.adapters else 2.0), 0.0)
+        frozen = plan.adapters or (plan.method == "partial" and arch.tied)
+        add("lm_head", once, once * (1.0 if frozen else 2.0), 0.0)
     return tuple(OperatorFlop(name, *row) for name, row in matrices.items())
 
 

@@ -17,31 +17,20 @@ Sources  [1] PyTorch: torch.autograd's InputBuffer sums gradients of a shared we
              it owns the first; ATen/cuda (cuBLAS workspace: 32 MiB a handle on Hopper and later,
              4096 × 2 + 16 × 8 KiB before; a handle for each of the two threads with kernels).
          [2] Rajbhandari et al. 2020, ZeRO, arXiv:1910.02054, section 3 and figure 1.
-         [3] Korthikanti et al. 2022, arXiv:2205.05198, section 4.2 (first stage, interleaving).
-         [4] Dettmers et al. 2023, QLoRA, arXiv:2305.14314, section 3 (nf4, 0.127 bit of scales).
-         [5] llm-d-planner, empirical vLLM memory results (non-torch memory 0.25 GiB on one GPU, 2.1
+         [3] llm-d-planner, empirical vLLM memory results (non-torch memory 0.25 GiB on one GPU, 2.1
              GiB with NCCL), https://github.com/llm-d-incubation/llm-d-planner
 """
 
 import math
 from dataclasses import dataclass, replace
 
-from roofline.dtypes import Dtype
-from roofline.models.architecture import Architecture, LayerGroup
-from roofline.training.activations import (
-    FP32,
-    SIXTEEN_BIT,
-    eager_layer,
-    final_bytes,
-    kept_by_layer,
-    norm_bytes,
-    saved_by_layer,
-    types,
-)
-from roofline.training.layer_parts import attention_widths, feed_forwards
-from roofline.training.optimisers import master_bytes, state_bytes, value_bytes
+from roofline.models.architecture import Architecture
+from roofline.training.activations import FP32, SIXTEEN_BIT, final_bytes, types
+from roofline.training.optimisers import value_bytes
 from roofline.training.parameters import Share, rank_share, trainable_share
-from roofline.training.plan import TrainingPlan, check_plan
+from roofline.training.plan import TrainingPlan
+from roofline.training.stage_activations import activation_bytes, layer_peak
+from roofline.training.states import model_states, parameter_bytes
 from roofline.units import GIB, KIB, MIB
 
 LOSS_TENSORS = 3
@@ -103,7 +92,7 @@ class TrainingMemory:
     Args:
         moments: the parts at each moment, in the order of the step.
         host_bytes: bytes that offloading moves to the host, for each accelerator.
-        outside_bytes: device memory outside the allocator: context, communication buffers [5].
+        outside_bytes: device memory outside the allocator: context, communication buffers [3].
     """
 
     moments: tuple[tuple[str, Parts], ...]
@@ -131,76 +120,6 @@ class TrainingMemory:
         return self.peak_bytes + self.outside_bytes
 
 
-@dataclass(frozen=True)
-class States:
-    """Bytes that a rank holds the whole step, gradients when complete."""
-
-    parameters: float
-    master: float
-    optimiser: float
-    gradients: float
-
-    @property
-    def total(self) -> float:
-        """All four."""
-        return self.parameters + self.master + self.optimiser + self.gradients
-
-
-def parameter_bytes(share: Share, plan: TrainingPlan) -> float:
-    """Bytes of a rank's parameters before ZeRO.
-
-    >>> parameter_bytes(Share(matrices=64), TrainingPlan(method="qlora"))  # nf4, 4.127 bit
-    33.016
-    """
-    if not plan.adapters:
-        return value_bytes(plan).parameter * share.base
-    blocks = Dtype.NF4.bytes_per_value if plan.method == "qlora" else float(SIXTEEN_BIT)
-    frozen = blocks * (share.matrices + share.experts)
-    rest = SIXTEEN_BIT * (share.embedding + share.head + share.small)
-    return frozen + rest + plan.adapter_bytes * share.adapters
-
-
-def model_states(arch: Architecture, plan: TrainingPlan) -> States:
-    """Parameters, master weights, optimiser states and gradients of a rank under ZeRO [2].
-
-        stage 1: (master + optimiser) / shards;  2: gradients too;  3: parameters too
-
-    Raises:
-        InputError: the plan cannot be laid over this model.
-
-    >>> from roofline.models.architecture import LLAMA_3_8B
-    >>> plan = TrainingPlan(precision="mixed", gradient_bytes=2, dp=64, zero_stage=3)
-    >>> model_states(LLAMA_3_8B, plan).total / LLAMA_3_8B.parameters * 64
-    16.0
-    """
-    check_plan(arch, plan)
-    held, trained = rank_share(arch, plan), trainable_share(arch, plan)
-    each = value_bytes(plan)
-    values = trained.base + trained.adapters
-    stage = plan.zero_stage
-    parameters = parameter_bytes(held, plan)
-    master = master_bytes(plan, trained)
-    optimiser = state_bytes(arch, plan, trained)
-    gradients = each.gradient * values
-    routed = held.experts / held.base if held.base else 0.0
-    divide = _divisor(plan, routed)
-    return States(
-        parameters=parameters / (divide if stage >= 3 else 1.0),
-        master=master / (divide if stage >= 1 else 1.0),
-        optimiser=optimiser / (divide if stage >= 1 else 1.0),
-        gradients=gradients / (divide if stage >= 2 else 1.0),
-    )
-
-
-def _divisor(plan: TrainingPlan, routed: float) -> float:
-    """Ranks that share each value: fewer for experts, of which ep ranks hold different ones."""
-    dense = plan.shards
-    if plan.ep == 1:
-        return float(dense)
-    same_experts = max(plan.tp * plan.cp * plan.dp // plan.ep, 1)
-    return 1.0 / ((1 - routed) / dense + routed / same_experts)
-
-
 def workspace_bytes(compute_capability: str | None) -> float:
     """Bytes that cuBLAS keeps for matrix products [1].
 
@@ -215,85 +134,9 @@ def workspace_bytes(compute_capability: str | None) -> float:
     return float(WORKSPACES * each)
 
 
-def in_flight(plan: TrainingPlan) -> float:
-    """Micro-batches whose activations the first pipeline stage holds [3].
-
-        1F1B: pp;  interleaved: pp + (pp − 1) / interleave; never more than there are
-
-    >>> in_flight(TrainingPlan(pp=8, micro_batches=64))
-    8.0
-    >>> in_flight(TrainingPlan(pp=8, micro_batches=64, interleave=3)) / 8  # 1 + 7/24 in [3]
-    1.2917
-    """
-    if plan.pp == 1:
-        return 1.0
-    held = plan.pp + ((plan.pp - 1) / plan.interleave if plan.interleave > 1 else 0.0)
-    return min(held, float(plan.micro_batches * plan.interleave))
-
-
-def activation_bytes(arch: Architecture, plan: TrainingPlan) -> float:
-    """Bytes that the layers of the first pipeline stage keep for the backward pass.
-
-    >>> from roofline.models.architecture import LLAMA_3_8B
-    >>> few = TrainingPlan(precision="bf16", recompute="full")
-    >>> activation_bytes(LLAMA_3_8B, few) == 2048 * 32 * 4096 * 2  # each layer's input
-    True
-    """
-    tokens = plan.micro_tokens / plan.cp
-    left = arch.n_layers if plan.method != "partial" else plan.trainable_layers
-    per_token = 0.0
-    for group in reversed(arch.layers):
-        taken = min(group.n_layers, left)
-        per_token += taken * kept_by_layer(arch, group, plan)
-        left -= taken
-    if plan.adapters and plan.recompute == "none" and plan.framework == "transformers":
-        # the first norm's input, the frozen embedding's output, needs no gradient
-        per_token -= norm_bytes(arch, types(plan), arch.hidden_size, 1.0)
-    stage = math.ceil(arch.n_layers / plan.pp) / arch.n_layers
-    kept = tokens * per_token * stage * in_flight(plan)
-    if plan.dropout:
-        divided = plan.tp if plan.sequence_parallel else 1
-        kept += tokens * arch.hidden_size * in_flight(plan) / divided  # the embedding's mask
-    return kept
-
-
 def _vocabulary(arch: Architecture, plan: TrainingPlan) -> float:
     entries = arch.vocab_size if arch.lm_head is None else arch.lm_head.n_out
     return entries / plan.tp
-
-
-def _layer_peak(arch: Architecture, plan: TrainingPlan) -> float:
-    """Bytes beside the kept activations while one layer's backward pass runs.
-
-    With full recomputation that layer's activations are there again; gradients of the widest block
-    pass through: of its product and of both halves, and of the stream.
-    """
-    kinds = types(plan)
-    tokens = plan.micro_tokens / plan.cp
-
-    def one(group: LayerGroup) -> float:
-        again = 0.0
-        saved = saved_by_layer(arch, group, plan)
-        if plan.recompute == "full":
-            again = saved.total
-        elif plan.recompute == "selective":
-            again = saved.scores
-        blocks = feed_forwards(group.linears)
-        if group.experts is not None:
-            blocks += feed_forwards(group.experts.linears) * round(group.experts.mean_active)
-        widest = max(
-            (
-                block.width * (kinds.compute * (1 + block.halves) + kinds.adapter)
-                for block in blocks
-            ),
-            default=0.0,
-        )
-        heads = attention_widths(group, plan.tp)
-        mixing = heads.queries + heads.keys + heads.values + heads.outputs
-        gradients = max(widest / plan.tp, kinds.compute * mixing)
-        return again + gradients + 2 * kinds.stream * arch.hidden_size
-
-    return tokens * max(one(group) for group in arch.layers)
 
 
 def _gathered(arch: Architecture, plan: TrainingPlan, held: Share) -> float:
@@ -343,12 +186,12 @@ def training_memory(
     kept = activation_bytes(arch, plan)
     final = tokens * final_bytes(arch, plan)
     accumulated = states.gradients if plan.micro_batches > 1 else 0.0
-    head = held.embedding if arch.tied else held.head
     head_trained = trained.embedding if arch.tied else trained.head
     all_copies = kept_copies = 0.0
     if plan.precision == "amp" and not plan.adapters and plan.zero_stage < 3 and eager:
-        all_copies = SIXTEEN_BIT * (held.matrices + held.experts + head)
-        kept_copies = SIXTEEN_BIT * head if plan.recompute == "full" else all_copies
+        # autocast keeps copies of weights that get gradients
+        all_copies = SIXTEEN_BIT * (trained.matrices + trained.experts + head_trained)
+        kept_copies = SIXTEEN_BIT * head_trained if plan.recompute == "full" else all_copies
     base = Parts(
         parameters=states.parameters,
         master=states.master,
@@ -378,7 +221,7 @@ def training_memory(
     # autograd sums a shared weight's gradients in place where it owns the first, as after a cast
     summed = table if plan.precision == "amp" else 2 * table
     stream = tokens * kinds.stream * arch.hidden_size
-    layer = _layer_peak(arch, plan)
+    layer = layer_peak(arch, plan)
     moments = (
         (
             "end of forward",
@@ -431,13 +274,3 @@ def training_memory(
         host_bytes=host,
         outside_bytes=(0.25 if alone else 2.1) * GIB,
     )
-
-
-def eager_bytes_per_token(arch: Architecture, plan: TrainingPlan) -> float:
-    """Bytes a token that all layers would keep in eager PyTorch without recomputation.
-
-    >>> from roofline.models.architecture import LLAMA_3_8B
-    >>> eager_bytes_per_token(LLAMA_3_8B, TrainingPlan(precision="bf16")) / 32
-    200840.0
-    """
-    return sum(group.n_layers * eager_layer(arch, group, plan).total for group in arch.layers)

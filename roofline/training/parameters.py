@@ -156,6 +156,7 @@ def trainable_share(arch: Architecture, plan: TrainingPlan) -> Share:
             taken = min(left, group.n_layers)
             last = last + layer_share(group, plan).scaled(taken)
             left -= taken
-        head = share.embedding if arch.tied else share.head
+        # a tied head would send gradients through every layer to the input table: it stays frozen
+        head = 0.0 if arch.tied else share.head
         return last + Share(head=head, small=arch.small_parameters)
     return share

@@ -38,7 +38,7 @@ class TrainingPlan:
         micro_batch: sequences that pass through the model together on one replica.
         micro_batches: micro-batches a replica runs before the optimiser (gradient accumulation;
             the micro-batches of a pipeline).
-        method: ``full``, ``partial`` (the last ``trainable_layers`` and the head), ``lora``,
+        method: ``full``, ``partial`` (the last ``trainable_layers`` and an untied head), ``lora``,
             ``qlora`` (LoRA over nf4 weights with double quantisation).
         precision: ``amp`` (fp32 parameters, bf16 autocast), ``bf16`` (everything bf16), ``mixed``
             (16-bit parameters beside fp32 master weights), ``fp32``.
@@ -57,6 +57,8 @@ class TrainingPlan:
         interleave: model chunks on each pipeline rank [2]; 1: plain 1F1B.
         offload: what lives in host memory.
         overlap: the gradient exchange runs behind the backward pass.
+        overlap_layers: so do the exchanges of tensor and expert parallelism behind their layer's
+            compute (asynchronous tensor parallelism, two micro-batches in turn).
         fused_loss: the loss never holds the logits of all tokens (chunked cross-entropy).
 
     >>> TrainingPlan(micro_batch=1, micro_batches=8, tp=8, pp=8).accelerators
@@ -87,6 +89,7 @@ class TrainingPlan:
     interleave: int = 1
     offload: tuple[Offload, ...] = ()
     overlap: bool = True
+    overlap_layers: bool = False
     fused_loss: bool = False
 
     def __post_init__(self) -> None:

@@ -13,9 +13,11 @@ from roofline.api.training_result import Training
 from roofline.errors import SpecError
 from roofline.models.architecture import Architecture, dense_decoder
 from roofline.training.flop import flop_by_operator, rule_of_thumb_flop
-from roofline.training.memory import activation_bytes, model_states, training_memory
+from roofline.training.memory import training_memory
 from roofline.training.plan import TrainingPlan
 from roofline.training.shapes import megatron_gpt
+from roofline.training.stage_activations import activation_bytes
+from roofline.training.states import model_states
 from roofline.units import GIB, SECONDS_PER_HOUR
 from roofline.validation.published import published_folder
 from roofline.validation.training_rows import TrainingRowJudged

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from roofline.errors import InputError
 from roofline.hardware.training_record import TrainingRow, read_training_record
 from roofline.models.architecture import LLAMA_3_8B, Architecture, dense_decoder
-from roofline.training.memory import activation_bytes, in_flight, model_states, training_memory
+from roofline.training.memory import training_memory
 from roofline.training.plan import TrainingPlan
 from roofline.training.shapes import megatron_gpt, plan_of_row, shape_of_row
+from roofline.training.stage_activations import activation_bytes, in_flight
+from roofline.training.states import model_states
 
 ROOT = Path(__file__).parents[2] / "measurements"
 ROWS = [

@@ -156,3 +156,20 @@ def test_scaling_loses_to_the_network_and_a_larger_micro_batch_wins_it_back():
         LLAMA_3_8B, plan.with_(micro_batch=hides), A100, TERMS, (8, 32), network="ethernet-100gbe"
     )
     assert more[1].efficiency > points[1].efficiency
+
+
+def test_exchange_that_hides_behind_a_layer_takes_no_time_of_its_own():
+    """What is exposed and what is hidden is all of it, overlapped or not."""
+    plan = TrainingPlan(framework="megatron", precision="mixed", tp=8, micro_batch=4)
+    apart = step_parts(LLAMA_3_8B, plan, TERMS, NETWORK)
+    behind = step_parts(LLAMA_3_8B, plan.with_(overlap_layers=True), TERMS, NETWORK)
+    assert behind.total < apart.total
+    whole = dict(apart.by_kind)["tensor"] + dict(apart.by_kind)["hidden"]
+    assert dict(behind.by_kind)["tensor"] + dict(behind.by_kind)["hidden"] == pytest.approx(whole)
+
+
+def test_partial_training_keeps_and_computes_less_than_full():
+    """Only the last layers get gradients; below them nothing is kept and nothing goes back."""
+    part = TrainingPlan(method="partial", trainable_layers=1)
+    ratio = model_flop_per_token(SMALL, part) / model_flop_per_token(SMALL, TrainingPlan())
+    assert 1 / 3 < ratio < 1
