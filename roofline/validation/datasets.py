@@ -10,14 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from roofline.calibration.lookup import find_terms
-from roofline.errors import MissingDataError, RooflineError, unknown_name
+from roofline.errors import MissingDataError, unknown_name
 from roofline.hardware.accelerator import accelerator_ids, load_accelerator
+from roofline.hardware.folders import data_folders
 from roofline.hardware.measurement import load_measurement
 from roofline.units import number, show
 from roofline.validation.bounds import Bounded, bound_rows
 from roofline.validation.estimates import Estimated, estimate_rows, held_out_deployment
 from roofline.validation.exclusions import BOUND, ESTIMATE, EXCLUSIONS, exclusion_of, judged_rows
 from roofline.validation.fitting.decoder import DecoderCase, decoder_cases
+from roofline.validation.peaks import peak_points
 from roofline.validation.rows import Row, engine_rows, serving_rows
 from roofline.validation.scores import Point
 
@@ -144,15 +146,19 @@ def setting_words(row: Row) -> str:
     return "".join(parts)
 
 
+def recorded_machines() -> tuple[str, ...]:
+    """Spec ids of the devices that have records."""
+    folders = [folder for folder in data_folders("measurements") if folder.is_dir()]
+    names = {entry.name for folder in folders for entry in folder.iterdir() if entry.is_dir()}
+    return tuple(sorted(names & set(accelerator_ids())))
+
+
 def _decoder() -> DataSet:
     points: list[Point] = []
     left: list[Left] = []
     total = 0
-    for spec_id in accelerator_ids():
-        try:
-            record = load_measurement(spec_id)
-        except RooflineError:
-            continue  # nobody has recorded this device
+    for spec_id in recorded_machines():
+        record = load_measurement(spec_id)
         accelerator = load_accelerator(spec_id)
         cases = decoder_cases(record, accelerator)
         total += len(record.decoder_rows)
@@ -192,16 +198,26 @@ def _decoder_point(case: DecoderCase, spec_id: str) -> Point:
     )  # fmt: skip
 
 
+def _peaks() -> DataSet:
+    points, counts, total = peak_points()
+    left = [Left("peaks", BOUND, name, why, rows) for (name, why), rows in counts.items()]
+    return DataSet("peaks", total, points, tuple(left))
+
+
 _READERS: dict[str, Callable[[], DataSet]] = {
     "serving": _serving,
     "engines": _engines,
     "decoder": _decoder,
+    "peaks": _peaks,
 }
 DATASETS = tuple(_READERS)
 
 
 def shown(point: Point, value: float) -> str:
     """A value of a point for a reader, with its unit."""
+    unit = {"flop_rate": "FLOP/s", "byte_rate": "B/s"}.get(point.quantity)
+    if unit is not None:
+        return show(value, unit)
     if point.quantity == "output_rate":
         return f"{number(value)} tok/s" if math.isfinite(value) else "–"
     return show(value, "s")

@@ -159,7 +159,6 @@ _MODELS: dict[str, tuple[str, ...]] = {
     "gpt-oss-20b": ("gpt-oss-20b", "openai/gpt-oss-20b"),
     "gpt-oss-120b": ("gpt-oss-120b", "openai/gpt-oss-120b"),
     "gemma-4-26b-a4b": ("google/gemma-4-26B-A4B-it",),
-    "step-3.5-flash": ("stepfun-ai/Step-3.5-Flash",),
     "ernie-4.5-21b-a3b": ("baidu/ERNIE-4.5-21B-A3B-PT",),
 }  # fmt: skip
 _NO_CONFIG = "no public description of its layers is at hand"
@@ -173,6 +172,7 @@ MODELS: dict[str, Named] = {
     "deepseek-ai/DeepSeek-OCR": Named(None, "a vision model: image tokens are not in the row"),
     "inclusionAI/LLaDA2.1-flash": Named(None, "a diffusion model: several tokens a step"),
     "inclusionAI/LLaDA2.1-mini": Named(None, "a diffusion model: several tokens a step"),
+    "stepfun-ai/Step-3.5-Flash": Named(None, _NO_CONFIG),
     "Laguna-S-2.1": Named(None, _NO_CONFIG),
     "Inkling-Small": Named(None, _NO_CONFIG),
     "Ternary-Bonsai-8B": Named(None, _NO_CONFIG),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roofline.errors import InputError, unknown_name
-from roofline.validation.datasets import DATASETS, DataSet, Left, data_set
+from roofline.validation.datasets import DATASETS, DataSet, Left, data_set, recorded_machines
 from roofline.validation.scores import KEYS, Point, Score, closest, score, scores, worst
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def validate(
     """Compare predictions with measurements.
 
     Args:
-        what: one or several of the data sets ``serving``, ``engines``, ``decoder``; None: all.
+        what: one or several of the data sets ``serving``, ``engines``, ``decoder``, ``peaks``, or a
+            recorded machine (``h200`` or its spec id: its decoder rows); None: all.
         by: what the scores are grouped by, of dataset, engine, quantity, accelerator, model, group.
         engine, accelerator, model: only these rows.
 
@@ -122,6 +123,10 @@ def validate(
     (0, True)
     """
     names = (what,) if isinstance(what, str) else tuple(what or DATASETS)
+    machine = next((spec for name in names if (spec := recorded_machine(name))), "")
+    if machine:
+        names = tuple("decoder" if recorded_machine(name) else name for name in names)
+        accelerator = accelerator or machine
     unknown = [name for name in names if name not in DATASETS]
     if unknown:
         raise unknown_name("data set", unknown[0], DATASETS)
@@ -135,6 +140,16 @@ def validate(
     if not found.points:
         raise _no_rows(found)
     return found
+
+
+def recorded_machine(name: str) -> str:
+    """The recorded machine that a name or its beginning stands for; empty: none.
+
+    >>> recorded_machine("h200"), recorded_machine("serving")
+    ('h200-sxm-141gb', '')
+    """
+    specs = [spec for spec in recorded_machines() if spec == name or spec.startswith(f"{name}-")]
+    return specs[0] if len(specs) == 1 else ""
 
 
 def _no_rows(found: Validation) -> Exception:

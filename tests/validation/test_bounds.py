@@ -100,7 +100,7 @@ def test_an_unknown_model_is_refused_with_its_name():
 
 def test_models_of_rows_have_their_published_sizes():
     """Parameters as the rows' sources state them (billions), text model and head."""
-    stated = {"falcon-180b": 179.522565120, "gpt-j-6b": 6.050882784, "qwen2-72b": 72.706203648,
+    stated = {"gpt-j-6b": 6.050882784, "qwen2-72b": 72.706203648,
               "minimax-m2.5": 228.69, "nemotron-3-super-120b-a12b": 120.67,
               "qwen3.5-122b-a10b": 122.11, "glm-4.7-flash": 29.94}  # fmt: skip
     for name, billions in stated.items():
