@@ -197,7 +197,7 @@ def _memory_answer(worst: int) -> Answer:
     summary = found.summary()
     columns = list(summary[0])
     rows = [[_shown(each[name]) for name in columns] for each in summary]
-    largest = sorted(found.judged(), key=lambda row: -abs(row.error))[:worst]
+    largest = found.largest(worst)
     refused = [[each.id, each.reason] for each in found.refused]
     return Answer(
         command="validate",
@@ -207,9 +207,9 @@ def _memory_answer(worst: int) -> Answer:
         tables=[
             Table("Memory against engines' logs and files", columns, rows),
             Table("Largest errors", ["id", "quantity", "model", "setting", "predicted (GiB)",
-                  "measured (GiB)", "error", "why"],
+                  "measured (GiB)", "error", "role", "why"],
                   [[r.id, r.quantity, r.model, r.setting, f"{r.predicted:.3f}",
-                    f"{r.measured:.3f}", f"{r.error:+.1%}", r.reason] for r in largest]),
+                    f"{r.measured:.3f}", f"{r.error:+.1%}", r.role, r.reason] for r in largest]),
             Table("Not judged", ["id", "reason"], refused),
         ],
         lines=[f"{len(found.judged())} rows judged, {len(found.refused)} lines not"],

@@ -51,6 +51,10 @@ class MemoryValidation:
             _summary("all", self.judged())
         ]
 
+    def largest(self, count: int = 10) -> tuple[MemoryRow, ...]:
+        """Rows with the largest errors, those that judge nothing too."""
+        return tuple(sorted(self.rows, key=lambda row: -abs(row.error))[:count])
+
     def unexplained(self) -> tuple[MemoryRow, ...]:
         """Judged rows that miss by more than 5 % without a reason: a finding."""
         return tuple(row for row in self.judged() if abs(row.error) > 0.05 and not row.reason)

@@ -21,6 +21,7 @@ from roofline.validation.memory_names import (
     CONFIGS,
     OTHER_CARDS,
     POOLS_IN_NOTES,
+    cache_format_of,
     format_of,
     line_engine,
     model_of,
@@ -85,9 +86,9 @@ def _engine_rows(line: Line) -> Iterator[MemoryRow]:
     placement = Placement(
         arch,
         _card(line),
-        Parallel(tp=int(_number(line, "tp"))),
+        Parallel(tp=int(line["tp"] or 1)),
         None if own else format_of(line["weight_dtype"]),
-        format_of(line.get("kv_dtype", "")),
+        cache_format_of(line.get("kv_dtype", "")),
         line_engine(line),
         Extras(towers=True),
     )
@@ -96,11 +97,12 @@ def _engine_rows(line: Line) -> Iterator[MemoryRow]:
     loaded = memory.weights_bytes + sum(
         part.bytes for part in memory.parts if part.name.startswith(held)
     )
-    complete = bool(line["gpu_memory_utilization"]) and bool(line["gpu"])
+    stated = ("gpu_memory_utilization", "gpu", "tp")
+    complete = all(line[column] for column in stated)
     group = "engine pools" if complete else "loaded weights"
     setting = f"{placement.parallel}, {memory.rule.split(':')[0]}, {placement.fraction:g}"
     about = (line["model"], f"{line['gpu'] or 'card not stated'}, {setting}")
-    if line["weights_gib_per_gpu"]:
+    if line["weights_gib_per_gpu"] and line["tp"]:
         yield MemoryRow(line["id"], group, "weights", *about, loaded / GIB,
                         _number(line, "weights_gib_per_gpu"))  # fmt: skip
     logged = _logged_pool(line, placement)

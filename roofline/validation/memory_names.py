@@ -123,6 +123,15 @@ def model_of(line: dict[str, str]) -> str:
     return MODELS[line["model"]]
 
 
+def cache_format_of(label: str) -> Dtype | None:
+    """Give the cache format of a line; None: the model's own.
+
+    >>> cache_format_of("fp8").bits, cache_format_of("")
+    (8, None)
+    """
+    return Dtype.FP8 if label.startswith("fp8") else format_of(label)
+
+
 def format_of(label: str) -> Dtype | None:
     """Give the storage format of a line; None: the checkpoint's own.
 
