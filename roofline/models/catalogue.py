@@ -1,15 +1,18 @@
 """Catalogue: well-known models by short name, for people without a network.
 
-Each entry is the part of the model's public config.json that the architecture follows from, with
-its address; ``load_named`` reads it as any other config. Aliases are the models' names on the
-Hugging Face hub, in any case, with ``/`` or ``--`` between owner and name.
+Each entry is the part of the model's public config.json that the architecture follows from (or what
+it adds to its ``base``), with its address; ``load_named`` reads it as any other config. Aliases are
+the models' names on the Hugging Face hub, in any case, with ``/`` or ``--`` between owner and name;
+words that change no dimension (``-Instruct``, ``-it``, ``-hf``) may be missing or there.
 
 Limits   Facts as published by November 2026; a fine-tuned model has the architecture of its base.
 Sources  Each entry's own ``source``.
 """
 
 import json
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -35,8 +38,21 @@ def _aliases() -> dict[str, str]:
     return aliases
 
 
+_HARMLESS = ("-instruct", "-it", "-chat", "-hf", "-base", "-bf16", "-pt", "-preview")
+
+
 def _key(name: str) -> str:
     return name.strip().lower().replace("--", "/").replace("_", "-")
+
+
+def _candidates(name: str) -> Iterator[str]:
+    """The name as it is, without its owner, and without words that change no dimension."""
+    key = _key(name)
+    for form in (key, key.rsplit("/", 1)[-1]):
+        yield form
+        for word in _HARMLESS:
+            if form.endswith(word):
+                yield form.removesuffix(word)
 
 
 def model_names() -> tuple[str, ...]:
@@ -58,13 +74,13 @@ def resolve(name: str) -> str:
     'llama-3.1-8b'
     """
     aliases = _aliases()
-    key = _key(name)
-    if key not in aliases:
-        raise unknown_name("model", name, aliases)
-    return aliases[key]
+    for form in _candidates(name):
+        if form in aliases:
+            return aliases[form]
+    raise unknown_name("model", name, _entries())
 
 
-@cache
+@lru_cache(maxsize=256)
 def load_named(name: str) -> Architecture:
     """Load a model of the catalogue.
 
@@ -76,10 +92,14 @@ def load_named(name: str) -> Architecture:
     """
     short = resolve(name)
     entry = _entries()[short]
-    return read_family(
-        entry["config"],
+    base = _entries()[entry["base"]]["config"] if "base" in entry else {}
+    architecture = read_family(
+        {**base, **entry["config"]},
         name=short,
         where=f"catalogue, {short}",
         formats=None,
         source=entry["source"],
     )
+    if "note" not in entry:
+        return architecture
+    return replace(architecture, assumptions=(entry["note"], *architecture.assumptions))
