@@ -18,7 +18,8 @@ from roofline.validation.exclusions import (
     exclusion_of,
     judged_rows,
 )
-from roofline.validation.names import ACCELERATORS, FORMATS, accelerator_named, format_named
+from roofline.validation.formats import FORMATS, format_named
+from roofline.validation.names import ACCELERATORS, accelerator_named
 from roofline.validation.rows import all_rows, engine_rows, running_batch, serving_rows
 
 
