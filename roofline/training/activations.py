@@ -32,7 +32,9 @@ from roofline.training.plan import TrainingPlan
 FP32, SIXTEEN_BIT, MASK = 4, 2, 1
 """Bytes of a value, and of one entry of a dropout mask."""
 
-_FP32_WEIGHT_NORM_TYPES = frozenset(["gemma", "gemma2", "gemma3", "gemma3_text"])
+_FP32_WEIGHT_NORM_TYPES = frozenset(
+    {"flex_olmo", "gemma", "gemma2", "gemma3", "gemma3_text", "olmo2", "olmo3"}
+)
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,11 @@ def norm_bytes(arch: Architecture, types_: Types, width: float, rows: float) -> 
     if arch.model_type in LAYER_NORM_TYPES:
         return types_.stream * width + 2 * FP32 * rows  # one fused kernel: input, mean, deviation
     kept = FP32 * width + FP32 * rows
-    if arch.model_type in _FP32_WEIGHT_NORM_TYPES:
-        return kept + FP32 * width  # multiplied by (1 + weight) in fp32
-    return kept + (types_.stream * width if types_.trained else 0.0)
+    if not types_.trained:
+        return kept
+    # some families multiply by the weight before they cast back
+    each = FP32 if arch.model_type in _FP32_WEIGHT_NORM_TYPES else types_.stream
+    return kept + each * width
 
 
 def eager_layer(arch: Architecture, group: LayerGroup, plan: TrainingPlan) -> Saved:

@@ -7,6 +7,7 @@ from roofline.training.activations import eager_layer, fused_layer
 from roofline.training.plan import TrainingPlan
 from roofline.training.shapes import megatron_gpt
 
+FAMILIES = ("Llama", "Qwen2", "Qwen3", "Mistral", "Gemma", "Olmo2", "Starcoder2")
 TOKENS, BATCH = 64, 2
 DIMENSIONS = {
     "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
@@ -54,7 +55,7 @@ def saved_by_torch(config, mode):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", ["bf16", "amp", "lora"])
-@pytest.mark.parametrize("family", ["Llama", "Qwen2", "Qwen3", "Mistral", "Starcoder2"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_layer_keeps_what_autograd_keeps(family, mode):
     """transformers on a CPU, two layers more: the difference is two layers' saved tensors."""
     transformers = pytest.importorskip("transformers")
