@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from roofline.api.comparison import Comparison, Row
+from roofline.api.plan import check_names
 from roofline.api.serving_row import serving_row
 from roofline.api.training_row import training_row
 from roofline.economics.price_row import Price
@@ -110,7 +111,7 @@ def compare(
             in ``excluded`` instead.
 
     >>> table = compare("llama-3.1-8b", Workload(2048, 256, batch=32), ["l40s", "h200-sxm-141gb"])
-    >>> [row.accelerator for row in table.rows if row.fits]
+    >>> sorted(row.accelerator for row in table.rows if row.fits)
     ['h200-sxm-141gb', 'l40s']
     """
     if scenario not in SCENARIOS:
@@ -119,6 +120,7 @@ def compare(
         raise unknown_name("sort key", str(sort), SORTS)
     if isinstance(most, bool) or most < 1:
         raise InputError(f"most needs to be at least 1, got {most!r}")
+    check_names(term, (weights,), (kv,), (engine,))
     setting = Setting(
         load_model(model), workload, Pricing(price_table(prices), term, provider, region),
         parallel, weights, kv, engine, dict(machine or {}), most,

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofline.dtypes import Dtype
-from roofline.economics.price_row import Price
+from roofline.dtypes import Dtype, find_dtype
+from roofline.economics.price_row import TERMS, Price
 from roofline.economics.prices import PriceTable, price_table
-from roofline.errors import InputError, RooflineError
+from roofline.errors import InputError, RooflineError, unknown_name
 from roofline.hardware.accelerator import Accelerator, accelerator_ids, load_accelerator
+from roofline.hardware.links import load_link
 from roofline.hardware.measurement import Measurement
 from roofline.models.architecture import Architecture
 from roofline.models.config import load_model
@@ -32,7 +33,8 @@ from roofline.planning.search import (
     replicas_at_ends,
     size_all,
 )
-from roofline.serving.engines import Engine
+from roofline.planning.split import Split, best_splits
+from roofline.serving.engines import Engine, find_engine
 from roofline.serving.speculation import Speculation
 from roofline.serving.traffic import Slo, Traffic
 
@@ -55,6 +57,8 @@ class Plan:
         front: Pareto front of speed per user and throughput per accelerator.
         points: every candidate at every load, for a figure.
         excluded: what is out and why.
+        splits: the best deployment of each option's accelerator with prefill and decode on
+            instances of their own, when asked for.
         replicas_over_interval: replicas of the first option at the fast and the slow end of the
             estimate's interval; None at an end that misses the target.
         recommendation: what to take and why, in words.
@@ -69,6 +73,7 @@ class Plan:
     front: tuple[Point, ...]
     points: tuple[Point, ...]
     excluded: tuple[Excluded, ...]
+    splits: tuple[Split, ...]
     replicas_over_interval: tuple[int | None, int | None]
     recommendation: tuple[str, ...]
     assumptions: tuple[str, ...]
@@ -92,6 +97,7 @@ class Plan:
             "options": [option.to_dict() for option in self.options],
             "fastest": None if self.fastest is None else self.fastest.to_dict(),
             "pareto_front": [vars(point) for point in self.front],
+            "splits": [split.to_dict() for split in self.splits],
             "excluded": [vars(one) for one in self.excluded],
             "replicas_at_fast_end": self.replicas_over_interval[0],
             "replicas_at_slow_end": self.replicas_over_interval[1],
@@ -133,6 +139,7 @@ def plan(
     provider: str | None = None,
     region: str | None = None,
     speculation: Speculation | None = None,
+    disaggregate: bool = False,
     times: str = "mid",
     rack_limit_w: float | None = None,
     finalists: int = FINALISTS,
@@ -157,6 +164,7 @@ def plan(
         term: basis of the prices: on_demand, spot, reserved, 1y, 3y, owned, …
         provider, region: only their offers.
         speculation: draft and acceptance of speculative decoding.
+        disaggregate: whether to size separate prefill and decode pools beside the whole replicas.
         times: end of the estimates' interval to plan with: low, mid or high.
         rack_limit_w: power of one rack.
         finalists: accelerators that are simulated at least.
@@ -176,6 +184,7 @@ def plan(
         raise InputError(f"times is low, mid or high, got {times!r}")
     if isinstance(finalists, bool) or finalists < 1:
         raise InputError(f"finalists needs to be at least 1, got {finalists!r}")
+    check_names(term, _several(weights), _several(kv), _several(engine), network)
     arch = load_model(model)
     targets = slo or Slo()
     devices, excluded = _devices(accelerators, exclude, own)
@@ -210,6 +219,11 @@ def plan(
     found = points(sized)
     ends = replicas_at_ends(best[0]) if best else (None, None)
     words, warnings = _words(options, question)
+    splits: tuple[Split, ...] = ()
+    if disaggregate:
+        shown = [option.accelerator for option in options[:finalists]]
+        splits = tuple(best_splits(sized, network, shown))
+        words += tuple(line for split in splits for line in split.assumptions)
     return Plan(
         model=arch.name,
         traffic=traffic,
@@ -219,11 +233,35 @@ def plan(
         front=pareto(found),
         points=tuple(found),
         excluded=tuple(excluded),
+        splits=splits,
         replicas_over_interval=ends,
-        recommendation=recommend(options, fastest, excluded, targets, ends),
+        recommendation=recommend(options, fastest, excluded, targets, ends, splits),
         assumptions=words,
         warnings=warnings,
     )
+
+
+def check_names(
+    term: str,
+    weights: Sequence[str | Dtype | None],
+    kv: Sequence[str | Dtype | None],
+    engines: Sequence[str | Engine],
+    network: str | None = None,
+) -> None:
+    """Refuse a name that is wrong for every accelerator, instead of excluding them one by one.
+
+    Raises:
+        UnknownNameError: no such price term, format, engine or link.
+    """
+    if term not in TERMS:
+        raise unknown_name("price term", str(term), TERMS)
+    for name in (*weights, *kv):
+        if name is not None:
+            find_dtype(name)
+    for engine in engines:
+        find_engine(engine)
+    if network is not None:
+        load_link(network)
 
 
 def _devices(

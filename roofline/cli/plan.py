@@ -80,6 +80,9 @@ def plan_command(
     acceptance: Annotated[
         float | None, typer.Option(help="Share of drafted tokens accepted one by one.")
     ] = None,
+    disaggregate: Annotated[
+        bool, typer.Option("--disaggregate", help="Also size prefill and decode pools apart.")
+    ] = False,
     times: Annotated[str, typer.Option(help="low, mid or high end of the estimates.")] = "mid",
     rack_limit_w: Annotated[float | None, typer.Option(help="Power of one rack, in W.")] = None,
     finalists: Annotated[int, typer.Option(min=1, help="Accelerators simulated at least.")] = 5,
@@ -153,6 +156,7 @@ def plan_command(
             None if draft_tokens is None or acceptance is None
             else Speculation(draft_tokens, acceptance)
         ),
+        disaggregate=disaggregate,
         times=times,
         rack_limit_w=rack_limit_w,
         finalists=finalists,
@@ -229,6 +233,7 @@ def _answer(found: "Plan", inputs: dict[str, Any], form: Format) -> Answer:
         tables = [full_table(found)]
     else:
         tables = [options_table(found), more_table(found)] if found.options else []
+        tables += [split_table(found)] if found.splits else []
     if excluded:
         tables.append(Table("Out, and why", ("accelerator", "plan", "reason"), excluded))
     return Answer(
@@ -281,7 +286,7 @@ def more_table(found: "Plan") -> Table:
     """Months, speed and power of the options, for readers."""
     columns = (
         "accelerator", "USD/month", "GPU-h/month", "USD/M in", "USD/M out", "tok/s/user",
-        "tok/s/GPU", "kW", "racks", "tok/J", "format",
+        "tok/s/GPU", "kW", "racks", "tok/J", "weights",
     )  # fmt: skip
     rows = [_more(option) for option in found.options]
     return Table(
@@ -293,7 +298,6 @@ def _more(option: "Option") -> tuple[Any, ...]:
     from roofline.units import number
 
     money, power, user = option.money, option.power, option.tokens_per_s_per_user
-    deployment = option.candidate.deployment
     return (
         option.accelerator,
         _usd(None if money is None else money.usd_per_month),
@@ -305,7 +309,7 @@ def _more(option: "Option") -> tuple[Any, ...]:
         "–" if power is None else number(power.total_w / KILO),
         "–" if power is None or power.racks is None else power.racks,
         "–" if power is None or power.tokens_per_joule is None else number(power.tokens_per_joule),
-        f"{deployment.weights_dtype}, KV {deployment.formats.kv}",
+        str(option.candidate.deployment.weights_dtype),
     )
 
 
@@ -313,6 +317,26 @@ def _usd(value: float | None) -> str:
     from roofline.units import number
 
     return "–" if value is None else number(value)
+
+
+def split_table(found: "Plan") -> Table:
+    """Prefill and decode apart, for readers."""
+    from roofline.units import show
+
+    columns = ("accelerator", "pools", "of them", "USD/h", "P95 TTFT", "P95 TPOT", "transfer")
+    rows = [
+        (
+            split.accelerator,
+            split.plan,
+            split.accelerators,
+            _usd(split.usd_per_hour),
+            show(split.latencies_s.get("p95_ttft_s"), "s"),
+            show(split.latencies_s.get("p95_tpot_s"), "s"),
+            show(split.transfer_s, "s"),
+        )
+        for split in found.splits
+    ]
+    return Table("Prefill and decode apart", columns, rows)
 
 
 def full_table(found: "Plan") -> Table:

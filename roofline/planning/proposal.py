@@ -156,7 +156,7 @@ def _words(sized: Sized, lanes: int) -> list[str]:
         f"continuous batching, {serving.chunk_tokens:,} tokens a step, at most "
         f"{sized.lane.max_batch} sequences and {serving.kv_pool_tokens:,.0f} cached tokens"
         + (f" in each of {lanes} batches" if lanes > 1 else ""),
-        "Poisson arrivals, dealt evenly to replicas",
+        "Poisson arrivals, dealt to replicas at random; in turn they would wait less",
     ]
     if traffic.prefix_share:
         words.append(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from roofline.planning.candidate import Excluded
 from roofline.planning.option import Option
+from roofline.planning.split import Split
 from roofline.serving.traffic import Slo
 from roofline.units import number, show
 
@@ -17,6 +18,7 @@ def recommend(
     excluded: Sequence[Excluded],
     slo: Slo,
     ends: tuple[int | None, int | None] = (None, None),
+    splits: Sequence[Split] = (),
 ) -> tuple[str, ...]:
     """Say which option to take, what it rests on, and what the others would change."""
     if not options:
@@ -44,6 +46,10 @@ def recommend(
                 f"{fastest.tokens_per_s_per_user:,.0f} tokens/s, {share:.0%} more"
                 f"{_against(best, fastest)}"
             )
+    for split in splits:
+        whole = next((one for one in options if one.accelerator == split.accelerator), None)
+        if whole is not None:
+            lines.append(_apart(split, whole))
     if not best.simulated:
         lines.append("closed form only: simulate before you buy")
     return tuple(lines)
@@ -68,6 +74,16 @@ def _cost(option: Option) -> str:
         f"{number(money.full_load.all_on_output_usd)} USD per million output tokens at full load, "
         f"{number(money.at_utilisation.all_on_output_usd)} at this load"
     )
+
+
+def _apart(split: Split, whole: Option) -> str:
+    fewer = whole.accelerators - split.accelerators
+    verdict = (
+        f"{fewer} accelerators fewer" if fewer > 0
+        else f"{-fewer} accelerators more" if fewer < 0
+        else "as many accelerators"
+    )  # fmt: skip
+    return f"prefill and decode apart on {split.accelerator}: {split.plan}, {verdict}"
 
 
 def _interval(best: Option, ends: tuple[int | None, int | None]) -> str:

@@ -6,7 +6,7 @@ still be cheapest first, until no other could be: capacity is what the simulatio
 more load never needs fewer accelerators of a kind, and a tighter target never costs less.
 
 Units    request per second, second, USD per hour.
-Limits   Requests are dealt evenly to replicas; a replica is one queue, or one for each lane.
+Limits   Requests are dealt to replicas at random; a replica is one queue, or one a lane.
 """
 
 from collections.abc import Mapping, Sequence

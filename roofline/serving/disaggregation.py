@@ -2,9 +2,9 @@
 
 Shapes   one array element a request, in order of arrival.
 Units    second, token.
-Limits   Requests go round-robin to the instances of a pool; a transfer takes a fixed time and
-         bytes / rate and no transfer waits for another. The first token leaves the prefill pool;
-         the transfer is part of TPOT, not of TTFT.
+Limits   Requests go to the instances of a pool at random, by a fixed seed; a transfer takes a
+         fixed time and bytes / rate and no transfer waits for another. The first token leaves the
+         prefill pool; the transfer is part of TPOT, not of TTFT.
 Sources  [1] Zhong et al. 2024, DistServe, arXiv:2401.09670.
 """
 
@@ -18,6 +18,9 @@ from roofline.errors import InputError
 from roofline.serving.capacity import Serving
 from roofline.serving.simulation import Simulation, simulate
 from roofline.serving.traffic import Requests, checked, checked_tokens
+
+DEALING_SEED = 7
+"""Dealing at random keeps every instance's arrivals Poisson, as a whole replica's are."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +99,15 @@ def _run(requests: Requests, serving: Serving, prefill: bool) -> Simulation:
 
 
 def _pool(requests: Requests, instances: int, run: Callable[[Requests], Simulation]) -> Simulation:
-    """Deal requests to instances in turn and put the parts together again."""
+    """Deal requests to instances at random and put the parts together again."""
     count = len(requests)
     first, finish = np.empty(count), np.empty(count)
     preemptions, busy, steps, peak = 0, 0.0, 0, 0
-    for instance in range(min(instances, count)):
-        mine: NDArray[np.int64] = np.arange(instance, count, instances)
+    dealt = np.random.default_rng(DEALING_SEED).integers(0, instances, count)
+    for instance in range(instances):
+        mine: NDArray[np.int64] = np.flatnonzero(dealt == instance)
+        if mine.size == 0:
+            continue
         part = run(
             Requests(
                 requests.arrival_s[mine],
