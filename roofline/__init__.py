@@ -27,6 +27,7 @@ _EXPORTS = {
     "model_names": "roofline.models.catalogue",
     "predict": "roofline.api.predict",
     "train": "roofline.api.train",
+    "validate": "roofline.validation.validate",
 }
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from roofline.timing.interval import Interval as Interval
     from roofline.timing.parallel import Parallel as Parallel
     from roofline.training.plan import TrainingPlan as TrainingPlan
+    from roofline.validation.validate import validate as validate
 
 __all__ = sorted(_EXPORTS)
 
