@@ -88,7 +88,7 @@ def budget(
         missing_bytes=max(cache - room, 0.0),
         rule=_rule_in_words(placement),
         parts=parts,
-        assumptions=tuple(line for line in (usable_rule, *_assumptions(placement)) if line),
+        assumptions=tuple(line for line in (usable_rule, *_assumptions(placement, batch)) if line),
     )
 
 
@@ -217,7 +217,7 @@ def _rule_in_words(placement: Placement) -> str:
     return f"{rule.engine} ({rule.versions}): {arithmetic}"
 
 
-def _assumptions(placement: Placement) -> list[str]:
+def _assumptions(placement: Placement, batch: int) -> list[str]:
     lines = []
     engine, rule = placement.engine, placement.rule
     if engine.name == "ideal":
@@ -231,6 +231,16 @@ def _assumptions(placement: Placement) -> list[str]:
         )
     if engine.max_sequences is None and rule.logits_bytes:
         lines.append(f"start-up profiles {placement.sequences()} sequences, the default here")
+    if rule.basis != "all" and batch > placement.sequences():
+        lines.append(
+            f"a batch of {batch:,} is more than the {placement.sequences():,} sequences of a step "
+            f"of {rule.engine}; the rest waits"
+        )
+    if placement.gguf_mix is not None:
+        lines.append(
+            f"GGUF file of the mix {placement.gguf_mix}: output matrix and token table quantised "
+            "too, the table kept in host memory"
+        )
     if placement.kv is None:
         why = "the checkpoint's" if placement.arch.kv_dtype else "the model's own type"
         lines.append(f"KV cache in {placement.kv_format}, {why}")

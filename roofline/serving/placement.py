@@ -4,6 +4,7 @@ Units    bytes on one rank; tokens of one sequence.
 Limits   The fullest rank of the fullest pipeline stage stands for all.
 Sources  [1] llama.cpp, llama-context and llama-kv-cache (2025): cells are padded to 256, a window's
              cache holds the window and one step; the token embedding stays in host memory.
+         [2] vLLM, platforms/cuda.py (2025): block size 64 where FlashMLA runs.
 """
 
 import math
@@ -12,17 +13,21 @@ from functools import cached_property
 
 from roofline.dtypes import Dtype
 from roofline.hardware.accelerator import Accelerator
-from roofline.models.architecture import Architecture, LayerGroup
+from roofline.models.architecture import Architecture, Latent, LayerGroup
 from roofline.serving.engines import Engine
 from roofline.serving.extras import NO_EXTRAS, Extras
 from roofline.serving.memory_rules import LARGE_CARD_BYTES, MemoryRule, find_rule
 from roofline.serving.pages import PageGroups, page_groups
 from roofline.timing.parallel import Parallel, fullest_stage, shard
+from roofline.work.gguf_mix import mix_bytes, mix_names, table_bytes
 from roofline.work.kv_cache import cache_bytes, state_bytes
 from roofline.work.weights import stored_bytes
 
 IDEAL = Engine("ideal")
 ONE = Parallel()
+
+LATENT_PAGE_TOKENS = 64
+"""vLLM takes pages of 64 tokens for latent attention [2]."""
 
 GGML_CONTEXT_MULTIPLE = 256
 """llama.cpp rounds the length of its cache up to a multiple of this [1]."""
@@ -89,7 +94,12 @@ class Placement:
     @cached_property
     def page_tokens(self) -> int:
         """Tokens of a page."""
-        return self.engine.page_tokens or self.rule.page_tokens
+        if self.engine.page_tokens is not None:
+            return self.engine.page_tokens
+        latent = any(isinstance(group.attention, Latent) for group in self.arch.layers)
+        if latent and self.engine.name == "vllm":
+            return LATENT_PAGE_TOKENS
+        return self.rule.page_tokens
 
     @cached_property
     def groups(self) -> PageGroups | None:
@@ -101,11 +111,23 @@ class Placement:
     @cached_property
     def weights_bytes(self) -> float:
         """The fullest rank's weights."""
+        if self.engine.name != "llama.cpp":
+            return stored_bytes(self.rank, self.weights)
+        table = self.rank.embedding_parameters * self.arch.dtype.bytes_per_value
         held = stored_bytes(self.rank, self.weights)
-        if self.engine.name == "llama.cpp" and not self.arch.tied:
-            # llama.cpp looks tokens up in host memory
-            held -= self.rank.embedding_parameters * self.arch.dtype.bytes_per_value
-        return max(held, 0.0)
+        if self.gguf_mix is not None:
+            table = table_bytes(self.rank, self.gguf_mix)
+            held = mix_bytes(self.rank, self.gguf_mix)
+        return (
+            held if self.arch.tied else max(held - table, 0.0)
+        )  # tokens are looked up on the host
+
+    @cached_property
+    def gguf_mix(self) -> str | None:
+        """The mix of block types that llama.cpp's files of this format have; None: no GGUF file."""
+        if self.engine.name != "llama.cpp" or self.weights is None:
+            return None
+        return self.weights.name if self.weights.name in mix_names() else None
 
     def sequence_bytes(self, context_tokens: float) -> float:
         """Bytes of cache and state that one sequence takes on the fullest rank."""

@@ -27,7 +27,7 @@ from roofline.validation.memory_names import (
     model_of,
 )
 from roofline.validation.published import published_folder
-from roofline.work.gguf_mix import mix_bytes, mix_names
+from roofline.work.gguf_mix import mix_bytes, mix_names, table_bytes
 from roofline.work.kv_cache import bytes_per_token, cache_bytes, state_bytes
 from roofline.work.weights import stored_bytes
 
@@ -178,7 +178,7 @@ def _llama_cpp_rows(line: Line) -> Iterator[MemoryRow]:
     cache = float(cache_bytes(arch, context, kv or arch.dtype))
     placement = Placement(arch, _card({**line, "gpu": "", "total_gpu_gib": ""}),
                           engine=line_engine(line))  # fmt: skip
-    table = _table_bytes(arch, gguf)
+    table = table_bytes(arch, gguf) if gguf in mix_names() else _table_bytes(arch)
     buffer = budget(placement, 1, context).activation_bytes
     about = (line["model"], f"{line['weight_dtype']}, context {context}")
     if line["process_total_gib"]:
@@ -193,16 +193,9 @@ def _llama_cpp_rows(line: Line) -> Iterator[MemoryRow]:
                         _number(line, "file_size_gib"))  # fmt: skip
 
 
-def _table_bytes(arch: Architecture, gguf: str) -> float:
-    """The token table, which llama.cpp keeps in host memory."""
-    if gguf in mix_names():
-        return arch.embedding_parameters * _bits(gguf) / 8
+def _table_bytes(arch: Architecture) -> float:
+    """The token table in 16 bit, which llama.cpp keeps in host memory."""
     return arch.embedding_parameters * arch.dtype.bytes_per_value
-
-
-def _bits(gguf: str) -> float:
-    dtype = format_of(f"gguf-{gguf}")
-    return 16.0 if dtype is None else dtype.bits
 
 
 def _cache_rows(line: Line) -> Iterator[MemoryRow]:

@@ -130,11 +130,22 @@ def mix_bytes(arch: Architecture, name: str) -> float:
             0 if group.experts is None else group.experts.n_experts * group.experts.expert_biases
         )
         total += group.n_layers * (group.small_parameters + biases) * NORM_BYTES
-    table = mix.output if arch.tied else mix.embedding or mix.base
-    total += arch.embedding_parameters * GGUF_TYPES[table].bytes_per_value
+    total += table_bytes(arch, name)
     if arch.lm_head is not None and not arch.tied:
         total += arch.lm_head.values * GGUF_TYPES[mix.output].bytes_per_value
     return total
+
+
+def table_bytes(arch: Architecture, name: str) -> float:
+    """Bytes of the token table in a mix: what llama.cpp keeps in host memory unless it is tied.
+
+    >>> from roofline.models.architecture import LLAMA_3_8B
+    >>> table_bytes(LLAMA_3_8B, "q4_k_m") / 2**20  # 128,256 × 4,096 values of 4.5 bit
+    281.8
+    """
+    mix = find_mix(name)
+    kind = mix.output if arch.tied else mix.embedding or mix.base
+    return arch.embedding_parameters * GGUF_TYPES[kind].bytes_per_value
 
 
 def mix_format(arch: Architecture, name: str) -> Dtype:
