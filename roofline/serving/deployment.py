@@ -227,7 +227,7 @@ def deploy(
     asked = None if weights is None else find_dtype(weights)
     if asked is not None and asked.name in WHOLE_MODEL_FORMATS:
         arch = replace(arch, dtype=asked)
-    arch = _with_compute(arch, accelerator, words)
+    arch = _with_compute(arch, asked, accelerator, words)
     chosen = chosen_format(arch, asked)
     if asked is None:
         words.append(f"weights as the checkpoint has them: {own_format(arch)}")
@@ -275,12 +275,14 @@ def _with_roofs(
     return accelerator
 
 
-def _with_compute(arch: Architecture, accelerator: Accelerator, words: list[str]) -> Architecture:
+def _with_compute(
+    arch: Architecture, asked: Dtype | None, accelerator: Accelerator, words: list[str]
+) -> Architecture:
     """Let what no format covers run in the 16-bit type that the device has.
 
     A model whose blocks are in its own 16-bit type is left alone: such a device refuses it.
     """
-    if own_format(arch) == arch.dtype or arch.dtype.name not in ("bf16", "fp16"):
+    if (asked or own_format(arch)) == arch.dtype or arch.dtype.name not in ("bf16", "fp16"):
         return arch
     other = Dtype.FP16 if arch.dtype == Dtype.BF16 else Dtype.BF16
     types = accelerator.compute_types

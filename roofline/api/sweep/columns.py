@@ -137,16 +137,15 @@ def _find_largest(deployment: Deployment, space: Space) -> NDArray[np.float64]:
     if placement.groups is None and deployment.engine.name in _FIXED_POOL:
         rank, kv = placement.rank, placement.kv_format
         held = cache_bytes(rank, contexts, kv, page_tokens=placement.page_tokens)
-        each = held + state_bytes(rank)
+        each = np.asarray(held, dtype=float) + state_bytes(rank)
         if len(set(pools.values())) == 1:
             return _quotient(np.full(each.shape, next(iter(pools.values()))), each)
     most = [_most(placement, float(c), float(p)) for c, p in zip(contexts, prompts, strict=True)]
     return np.array([most])
 
 
-def _quotient(pool: NDArray[np.float64], each: Numeric) -> NDArray[np.float64]:
+def _quotient(pool: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:
     """Whole sequences that a pool holds; infinite where a sequence takes nothing."""
-    held = np.asarray(each, dtype=float)
     none = np.full(held.shape, np.inf if pool.min() > 0 else 0.0)
     return np.floor(np.divide(pool, held, out=none, where=held > 0))[None, :]
 
