@@ -131,6 +131,27 @@ class TestRules:
         whole = budget(replace(placement, engine=Engine("ideal")), 1, 10)
         assert memory.weights_bytes < whole.weights_bytes
 
+    @pytest.mark.parametrize(
+        ("model", "mix", "gib"), [("llama-2-7b", "q4_0", 3.494), ("llama-3-8b", "q4_k_m", 4.300)]
+    )
+    def test_llama_cpp_holds_the_file_without_its_table(self, model, mix, gib):
+        """Files of 3.56 and 4.58 GiB less 32,000 × 4,096 and 128,256 × 4,096 values of 4.5 bit.
+
+        llama.cpp's own log for the first: 3.813 GiB with 0.25 of cache and 0.069 of buffers.
+        """
+        placement = Placement(load_model(model), T4, weights=find_dtype(mix),
+                              engine=Engine("llama.cpp"))  # fmt: skip
+        memory = budget(placement, 1, 512)
+        assert memory.weights_bytes / GIB == pytest.approx(gib, rel=1e-3)
+        if mix == "q4_0":
+            held = memory.weights_bytes + memory.kv_cache_bytes + memory.activation_bytes
+            assert held / GIB == pytest.approx(3.813, rel=1e-3)
+        assert any("the table kept in host memory" in line for line in memory.assumptions)
+
+    def test_a_batch_past_a_steps_sequences_is_said(self):
+        memory = budget(Placement(LLAMA_3_8B, H200, engine=Engine("vllm")), 1025, 10)
+        assert any("1,025 is more than the 1,024 sequences" in line for line in memory.assumptions)
+
     @pytest.mark.parametrize("name", ENGINE_NAMES)
     def test_the_parts_add_up_to_the_card(self, name):
         memory = budget(Placement(LLAMA_3_8B, H100, engine=Engine(name)), 4, 2048)
