@@ -7,6 +7,7 @@ settings that the estimate knows.
 Limits   The first predicate that holds names the reason; their order is the order of the table.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -139,6 +140,12 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         "known anomaly",
         "the source's own twin rows contradict it by several times, or the stack was untuned",
         _anomalous,
+        (ESTIMATE,),
+    ),
+    Exclusion(
+        "cold start",
+        "a mean of about ten requests, the first of which compiles and warms the server up",
+        lambda row: row.quantity == "ttft" and re.search(r"n_req 10\b", row.notes) is not None,
         (ESTIMATE,),
     ),
     Exclusion(
