@@ -200,11 +200,11 @@ def _rule_in_words(placement: Placement) -> str:
     usable = show(placement.usable[0], "GiB", 4)
     match rule.basis:
         case "total":
-            graphs = "graphs" if rule.graphs_inside else ""
-            inside = ", ".join(
-                ["weights", "activation peak", "non-torch"] + ([graphs] * bool(graphs))
+            graphs = " − graphs" if rule.graphs_inside else ""
+            arithmetic = (
+                f"pool = {share} × {usable} of the total − weights − activation peak − "
+                f"non-torch{graphs}"
             )
-            arithmetic = f"pool = {share} × {usable} of the total − {inside}"
         case "available":
             arithmetic = (
                 f"pool = {share} × what start-up leaves of {usable} − weights; "

@@ -118,9 +118,8 @@ class Placement:
         if self.gguf_mix is not None:
             table = table_bytes(self.rank, self.gguf_mix)
             held = mix_bytes(self.rank, self.gguf_mix)
-        return (
-            held if self.arch.tied else max(held - table, 0.0)
-        )  # tokens are looked up on the host
+        # tokens are looked up on the host
+        return held if self.arch.tied else max(held - table, 0.0)
 
     @cached_property
     def gguf_mix(self) -> str | None:
