@@ -20,7 +20,7 @@ ENGINE_NAMES = (
     "ideal", "plain", "vllm", "sglang", "tensorrt-llm", "transformers", "llama.cpp", "gpt-fast",
     "cuda-graph",
 )  # fmt: skip
-"""Engines that are modelled. "ideal" is no engine; "plain" holds weights and cache and no more."""
+"""Engines that are modelled: "ideal" is none, "plain" a PyTorch program of weights and cache."""
 
 _ALIASES = {
     "none": "ideal", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm",

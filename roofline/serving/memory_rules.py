@@ -12,8 +12,9 @@ Limits   Constants of one vendor's cards (NVIDIA); on others they are the neares
 Sources  [1] llm-d-planner, docs/empirical-vllm-memory-results.md (H100, vLLM 0.11, 8 models)
              and its pull request 205 (H100, vLLM 0.19, 24 models), 2026.
          [2] vLLM pull request 2031 (2023-12): non-torch memory enters the profile.
-         [3] vLLM start-up logs, 2024-11 … 2025-03: issue 10517, pull request 10511, and
-             kubernetes-sigs/gateway-api-inference-extension pull request 550.
+         [3] vLLM start-up logs, 2024-11 … 2025-03: issues 10517, 13061, pull request 10511, and
+             issue 11251; 0.6.4 subtracts what is not torch's twice (21.22 − 14.99 − 2.64 − 2 × 0.35
+             is the 2.89 GiB it logs).
          [4] vLLM, engine/arg_utils.py: defaults by memory and name of the card (PR 17885).
          [5] vLLM start-up messages since 0.21 (2026-05): graphs are estimated inside the fraction;
              CacheConfig of 0.25: default 0.92.
@@ -103,7 +104,7 @@ def _from(steps: tuple[tuple[int, float], ...], ranks: int) -> float:
 
 SORT_BYTES = 37.7
 """Bytes per logit of the sampler that sorted, to 0.16: three rows of [1], H100, 1,024 sequences:
-(7.38 − 4.76) GiB ÷ (201,088 − 128,256) ÷ 1,024; [3] has the same at 256 and at 2,048 sequences."""
+(7.38 − 4.76) GiB ÷ (201,088 − 128,256) ÷ 1,024; [3] has the same at 256."""
 
 TRITON_BYTES = 13.99
 """Bytes per logit since 0.17: 1.334 × 10⁻⁵ GiB a vocabulary entry at 1,024 sequences [1]."""
@@ -118,10 +119,23 @@ _VLLM = (
         chunk_tokens=None, page_tokens=16, rotary_table=True,
     ),
     MemoryRule(
-        "vllm", "0.2.6 to 0.7", "total", "vLLM start-up logs, 2024-11 to 2025-03", since=(0, 2, 6),
-        fractions=((1, 0.9),), logits_bytes=SORT_BYTES, activation_base_bytes=0.1 * GIB,
+        "vllm", "0.2.6 to 0.6.3", "total", "vLLM start-up logs, 2024-11 to 2025-03",
+        since=(0, 2, 6), fractions=((1, 0.9),), logits_bytes=SORT_BYTES,
+        activation_base_bytes=0.1 * GIB,
         non_torch_bytes=((1, 0.35 * GIB),), graph_bytes=(0.5 * GIB, 0.5 * GIB),
         chunk_tokens=None, page_tokens=16, rotary_table=True,
+    ),
+    MemoryRule(
+        "vllm", "0.6.4", "total", "vLLM issue 10517 (2024-11)", since=(0, 6, 4),
+        fractions=((1, 0.9),), logits_bytes=SORT_BYTES, activation_base_bytes=0.1 * GIB,
+        non_torch_bytes=((1, 2 * 0.35 * GIB),), graph_bytes=(0.5 * GIB, 0.5 * GIB),
+        chunk_tokens=None, page_tokens=16, rotary_table=True,
+    ),
+    MemoryRule(
+        "vllm", "0.6.5 to 0.7", "total", "vLLM start-up logs, 2024-12 to 2025-03",
+        since=(0, 6, 5), fractions=((1, 0.9),), logits_bytes=SORT_BYTES,
+        activation_base_bytes=0.1 * GIB, non_torch_bytes=((1, 0.25 * GIB),),
+        graph_bytes=(0.5 * GIB, 0.5 * GIB), chunk_tokens=None, page_tokens=16, rotary_table=True,
     ),
     MemoryRule(
         "vllm", "0.8 to 0.16", "total", LLM_D, since=(0, 8),
@@ -160,7 +174,7 @@ _OTHERS = (
     MemoryRule(
         "sglang", "0.4 to 0.5", "available", "SGLang start-up logs (2025-10 to 2026-04)",
         fractions=((1, 0.88), (2, 0.87), (4, 0.85), (8, 0.81), (16, 0.79)),
-        non_torch_bytes=((1, 0.76 * GIB), (4, 2.2 * GIB), (8, 2.5 * GIB)),
+        non_torch_bytes=((1, 0.76 * GIB), (4, 2.1 * GIB), (8, 2.5 * GIB)),
         chunk_tokens=(2048, 8192), rotary_table=True,
     ),
     MemoryRule(
@@ -181,7 +195,10 @@ _OTHERS = (
                chunk_tokens=None),
     MemoryRule("cuda-graph", "2026", "all", "measured: buffers beside weights and cache",
                non_torch_bytes=((1, 1.1 * GB),), chunk_tokens=None),
-    MemoryRule("plain", "any", "all", "weights and cache and no more", chunk_tokens=None),
+    MemoryRule(
+        "plain", "any", "all", FRAMEWORK,
+        non_torch_bytes=((1, 1.5 * GB),), chunk_tokens=None,
+    ),
     MemoryRule("ideal", "any", "all", "no engine: weights and cache and no more",
                chunk_tokens=None),
 )  # fmt: skip

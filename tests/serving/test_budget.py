@@ -41,6 +41,9 @@ class TestLlama2OnT4:
         # 0.85e9 / 524,288 B = 1,621
         assert max_context_tokens(llama_2_on_t4("transformers")) == pytest.approx(1600, rel=0.02)
 
+    def test_a_plain_program_holds_the_framework_too(self):
+        assert max_context_tokens(llama_2_on_t4("plain")) == 1621
+
     def test_vllm_leaves_less_than_nothing(self):
         memory = budget(llama_2_on_t4("vllm", memory_fraction=0.9), 1, 1)
         assert not memory.fits
