@@ -36,12 +36,14 @@ from roofline.planning.search import (
 from roofline.planning.split import Split, best_splits
 from roofline.serving.engines import Engine, find_engine
 from roofline.serving.speculation import Speculation
-from roofline.serving.traffic import Slo, Traffic
+from roofline.serving.traffic import Slo, Traffic, checked, checked_tokens
 
 if TYPE_CHECKING:
     import pandas
 
 FINALISTS = 5
+MOST_REQUESTS = (20, 1_000_000)
+"""Fewest and most requests of a simulated load."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ def plan(
     provider: str | None = None,
     region: str | None = None,
     speculation: Speculation | None = None,
+    api_usd_per_million: tuple[float, float] | None = None,
     disaggregate: bool = False,
     times: str = "mid",
     rack_limit_w: float | None = None,
@@ -164,6 +167,7 @@ def plan(
         term: basis of the prices: on_demand, spot, reserved, 1y, 3y, owned, …
         provider, region: only their offers.
         speculation: draft and acceptance of speculative decoding.
+        api_usd_per_million: USD per million input and output tokens of an API to compare with.
         disaggregate: whether to size separate prefill and decode pools beside the whole replicas.
         times: end of the estimates' interval to plan with: low, mid or high.
         rack_limit_w: power of one rack.
@@ -184,6 +188,10 @@ def plan(
         raise InputError(f"times is low, mid or high, got {times!r}")
     if isinstance(finalists, bool) or finalists < 1:
         raise InputError(f"finalists needs to be at least 1, got {finalists!r}")
+    checked_tokens("requests", requests, least=MOST_REQUESTS[0])
+    if requests > MOST_REQUESTS[1]:
+        raise InputError(f"requests of a simulated load: at most {MOST_REQUESTS[1]:,}")
+    traffic.sample(1, seed=seed)  # refuses a seed that is none
     check_names(term, _several(weights), _several(kv), _several(engine), network)
     arch = load_model(model)
     targets = slo or Slo()
@@ -194,6 +202,7 @@ def plan(
         Pricing(price_table(prices), term, provider, region),
         own=own,
         speculation=speculation,
+        api_usd_per_million=_api_price(api_usd_per_million),
         times=times,
         requests=requests,
         seed=seed,
@@ -239,6 +248,15 @@ def plan(
         assumptions=words,
         warnings=warnings,
     )
+
+
+def _api_price(given: tuple[float, float] | None) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    prices = tuple(checked("API price", value) for value in given)
+    if len(prices) != 2 or sum(prices) <= 0:
+        raise InputError(f"an API price is USD per million input and output tokens, got {given!r}")
+    return prices[0], prices[1]
 
 
 def check_names(

@@ -74,6 +74,9 @@ def plan_command(
     ),
     provider: Annotated[str | None, typer.Option(help="Only this provider's offers.")] = None,
     region: Annotated[str | None, typer.Option(help="Only offers of this region.")] = None,
+    api_price: Annotated[
+        str | None, typer.Option(help="IN,OUT: an API's USD per million tokens, to compare with.")
+    ] = None,
     draft_tokens: Annotated[
         int | None, typer.Option(min=1, help="Speculative decoding: tokens drafted a step.")
     ] = None,
@@ -86,7 +89,7 @@ def plan_command(
     times: Annotated[str, typer.Option(help="low, mid or high end of the estimates.")] = "mid",
     rack_limit_w: Annotated[float | None, typer.Option(help="Power of one rack, in W.")] = None,
     finalists: Annotated[int, typer.Option(min=1, help="Accelerators simulated at least.")] = 5,
-    requests: Annotated[int, typer.Option(min=1, help="Requests of a simulated load.")] = 1500,
+    requests: Annotated[int, typer.Option(min=20, help="Requests of a simulated load.")] = 1500,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated requests.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Write the Pareto front as a figure.")] = None,
     report: Annotated[
@@ -156,6 +159,7 @@ def plan_command(
             None if draft_tokens is None or acceptance is None
             else Speculation(draft_tokens, acceptance)
         ),
+        api_usd_per_million=_two(api_price),
         disaggregate=disaggregate,
         times=times,
         rack_limit_w=rack_limit_w,
@@ -193,6 +197,16 @@ def seconds(text: str | None) -> float | None:
         return float(text)
     except ValueError:
         return parse(text, "s")
+
+
+def _two(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        first, second = (float(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"--api-price takes IN,OUT, got {text!r}") from None
+    return first, second
 
 
 def pairs(flag: str, given: list[str] | None, kind: type) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class Money:
         basis: the offer in words.
         full_load: USD per million tokens when every replica runs at its capacity.
         at_utilisation: the same at the traffic's mean load.
+        api_break_even_share: share of full load above which this is cheaper than the API price
+            that was given; above 1: never.
+        buy_after_months: months after which buying the accelerators has cost less than this rent;
+            infinite: never; None: no purchase price is known.
     """
 
     usd_per_hour: float
@@ -30,6 +34,8 @@ class Money:
     basis: str
     full_load: TokenPrices
     at_utilisation: TokenPrices
+    api_break_even_share: float | None = None
+    buy_after_months: float | None = None
 
     @property
     def usd_per_month(self) -> float:
@@ -54,6 +60,8 @@ class Option:
         output_tokens_per_s: of all replicas at the planned load.
         output_tokens_per_s_at_capacity: of all replicas at their capacity.
         max_batch: most sequences of one replica at once.
+        goodput_per_s: requests per second of all replicas that meet every target at the planned
+            load; None when it was not simulated.
         knee_per_s: the replica's rate with the largest rate / latency.
         simulated: whether latencies and capacity come from the simulation.
         money: None where no price is known.
@@ -74,6 +82,7 @@ class Option:
     output_tokens_per_s: float
     output_tokens_per_s_at_capacity: float
     max_batch: int
+    goodput_per_s: float | None
     knee_per_s: float
     simulated: bool
     money: Money | None
@@ -151,6 +160,7 @@ class Option:
             "requests_per_s": self.requests_per_s,
             "utilisation": self.utilisation,
             "max_batch_per_replica": self.max_batch,
+            "goodput_requests_per_s": self.goodput_per_s,
             "knee_requests_per_s_per_replica": self.knee_per_s,
             "simulated": self.simulated,
             **self.latencies_s,
@@ -166,6 +176,8 @@ class Option:
             "price_basis": None if money is None else money.basis,
             **_prices("full_load", None if money is None else money.full_load),
             **_prices("at_utilisation", None if money is None else money.at_utilisation),
+            "api_break_even_share": None if money is None else money.api_break_even_share,
+            "buy_after_months": None if money is None else money.buy_after_months,
             "power": None if self.power is None else self.power.to_dict(),
             "launch": self.launch,
         }

@@ -6,14 +6,16 @@ Limits   Power is the boards' TDP while busy and an idle share of it else, an up
 
 import math
 
-from roofline.economics.cost import TokenPrices, token_prices
-from roofline.economics.power import Power, deployment_power, draw_w
+from roofline.economics.cost import TokenPrices, break_even_utilisation, token_prices
+from roofline.economics.ownership import ownership_of, rent_or_buy_months
+from roofline.economics.power import NODE_OVERHEAD_SHARE, Power, deployment_power, draw_w
 from roofline.hardware.accelerator import Accelerator
 from roofline.planning.launch import launch_line
 from roofline.planning.option import Money, Option
 from roofline.planning.search import Sized
 from roofline.serving.inverse import HOST_ACCELERATORS
 from roofline.serving.simulation import Simulation
+from roofline.serving.traffic import Slo
 from roofline.units import show
 
 CONTEXT_ROUNDING = 1024
@@ -61,6 +63,7 @@ def propose(sized: Sized, *, rack_limit_w: float | None = None) -> Option:
         output_tokens_per_s=rate * output,
         output_tokens_per_s_at_capacity=full * output,
         max_batch=lane.max_batch * candidate.lanes,
+        goodput_per_s=_goodput(run, slo, rate),
         knee_per_s=lane.knee_per_s * candidate.lanes,
         simulated=sized.simulated,
         money=money,
@@ -74,6 +77,11 @@ def propose(sized: Sized, *, rack_limit_w: float | None = None) -> Option:
         warnings=tuple(warnings),
         run=run,
     )
+
+
+def _goodput(run: Simulation | None, slo: Slo, rate: float) -> float | None:
+    """Share of the simulated requests that met every target, of the planned load."""
+    return None if run is None else float(run.meets(slo).mean()) * rate
 
 
 def _simulated_latencies(run: Simulation, percentile: float) -> dict[str, float]:
@@ -123,8 +131,41 @@ def _money(sized: Sized, full_per_s: float) -> tuple[Money | None, list[str], li
         )
 
     share = min(traffic.mean_per_s / full_per_s, 1.0)
-    money = Money(paid.usd_per_hour, paid.paid_accelerators, paid.basis, prices(1.0), prices(share))
+    full = prices(1.0)
+    money = Money(
+        paid.usd_per_hour,
+        paid.paid_accelerators,
+        paid.basis,
+        full,
+        prices(share),
+        _against_api(sized, full),
+        _buy_after_months(sized, paid.usd_per_hour / paid.paid_accelerators),
+    )
     return money, list(paid.assumptions), list(paid.warnings)
+
+
+def _against_api(sized: Sized, own: TokenPrices) -> float | None:
+    """Share of full load at which an API would bill as much as the hours cost."""
+    api, traffic = sized.question.api_usd_per_million, sized.question.traffic
+    if api is None:
+        return None
+    prompt, output = traffic.mean_prompt_tokens, traffic.mean_output_tokens
+    blended = (api[0] * prompt + api[1] * output) / (prompt + output)
+    return break_even_utilisation(own.blended_usd, blended)
+
+
+def _buy_after_months(sized: Sized, rent_usd_per_hour: float) -> float | None:
+    """Months after which the cheapest known purchase has cost less than this rent."""
+    device, pricing = sized.candidate.deployment.accelerator, sized.question.pricing
+    tdp = device.power.tdp_w
+    offers = [
+        offer for offer in pricing.table.offers(device.id, "owned") if offer.capex_usd is not None
+    ]
+    if pricing.term == "owned" or not offers or tdp is None:
+        return None
+    price = min(offers, key=lambda one: (one.capex_usd or 0.0) / one.gpu_count)
+    owned = ownership_of(price, power_w=tdp * (1 + NODE_OVERHEAD_SHARE))
+    return rent_or_buy_months(owned, rent_usd_per_hour)
 
 
 def _power(

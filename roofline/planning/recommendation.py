@@ -3,6 +3,7 @@
 Units    as shown: USD, hours, seconds.
 """
 
+import math
 from collections.abc import Sequence
 
 from roofline.planning.candidate import Excluded
@@ -34,6 +35,7 @@ def recommend(
         + " and ".join(_targets(best, slo))
     )
     lines.append(_interval(best, ends))
+    lines += _alternatives(best)
     if best.spare_replicas:
         lines.append(f"{best.spare_replicas} of the {best.replicas} replicas may fail")
     for other in options[1:4]:
@@ -74,6 +76,26 @@ def _cost(option: Option) -> str:
         f"{number(money.full_load.all_on_output_usd)} USD per million output tokens at full load, "
         f"{number(money.at_utilisation.all_on_output_usd)} at this load"
     )
+
+
+def _alternatives(best: Option) -> list[str]:
+    """What an API or a purchase would be instead."""
+    money, lines = best.money, []
+    if money is None:
+        return []
+    share = money.api_break_even_share
+    if share is not None:
+        lines.append(
+            f"the API is cheaper below {share:.0%} of full load; this is {best.utilisation:.0%}"
+            if share <= 1
+            else f"the API is cheaper at any load: at full load this costs {share:.2g} × its price"
+        )
+    months = money.buy_after_months
+    if months is not None and math.isfinite(months):
+        lines.append(f"buying instead of renting pays after {months:.0f} months of use")
+    elif months is not None:
+        lines.append("buying never pays against this rent")
+    return lines
 
 
 def _apart(split: Split, whole: Option) -> str:

@@ -43,6 +43,7 @@ class Question:
         pricing: offers and basis.
         own: accelerators that there are of a kind; others are without limit.
         speculation: draft and acceptance; None: none.
+        api_usd_per_million: USD per million input and output tokens of an API to compare with.
         times: ``low``, ``mid`` or ``high`` end of every estimate.
         requests: requests of each simulated load.
         seed: of the requests.
@@ -53,6 +54,7 @@ class Question:
     pricing: Pricing
     own: Mapping[str, int] | None = None
     speculation: Speculation | None = None
+    api_usd_per_million: tuple[float, float] | None = None
     times: str = "mid"
     requests: int = 1500
     seed: int = 0

@@ -93,5 +93,5 @@ def cost_figure(comparison: "Comparison") -> "Figure":
     axes.margins(x=0.16)
     axes.set_xlabel("USD per TFLOP-hour")
     axes.set_title(f"{comparison.model}, {comparison.scenario}: cost of compute")
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="upper right")
     return figure

@@ -27,7 +27,7 @@ from roofline.errors import InputError
 from roofline.serving.step_table import StepTable
 from roofline.serving.traffic import Requests, Slo
 
-MAX_STEPS = 50_000_000
+MAX_STEPS = 10_000_000
 """Steps with a chunk after which a simulation is given up, rather than run for hours."""
 
 

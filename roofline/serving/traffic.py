@@ -282,7 +282,7 @@ class Traffic:
         """Draw requests; the same seed gives the same requests, stretched in time with the rate.
 
         Raises:
-            InputError: count below 1, or a rate that is not above 0.
+            InputError: count below 1, a negative seed, or a rate that is not above 0.
 
         >>> traffic = Traffic(requests_per_s=2, prompt_tokens=10, output_tokens=5)
         >>> drawn = traffic.sample(1000, seed=1)
@@ -290,6 +290,8 @@ class Traffic:
         (1000, 5000)
         """
         number = checked_tokens("count of requests", count)
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"seed needs to be a whole number of at least 0, got {seed!r}")
         rate = self.peak_per_s if requests_per_s is None else float(requests_per_s)
         if not (math.isfinite(rate) and rate > 0):
             raise InputError(f"requests_per_s needs to be above 0, got {requests_per_s}")
