@@ -12,29 +12,50 @@ from typing import TYPE_CHECKING, Any
 _EXPORTS = {
     "Accelerator": "roofline.hardware.accelerator",
     "Architecture": "roofline.models.architecture",
+    "Comparison": "roofline.api.comparison",
     "Dtype": "roofline.dtypes",
+    "Empirical": "roofline.serving.traffic",
     "Engine": "roofline.serving.engines",
     "Interval": "roofline.timing.interval",
+    "LogNormal": "roofline.serving.traffic",
     "Measurement": "roofline.hardware.measurement",
+    "Ownership": "roofline.economics.ownership",
     "Parallel": "roofline.timing.parallel",
-    "TrainingPlan": "roofline.training.plan",
+    "Plan": "roofline.api.plan",
     "Prediction": "roofline.api.predict",
+    "PriceTable": "roofline.economics.prices",
     "RooflineError": "roofline.errors",
+    "Slo": "roofline.serving.traffic",
+    "Speculation": "roofline.serving.speculation",
+    "Traffic": "roofline.serving.traffic",
+    "TrainingPlan": "roofline.training.plan",
+    "Workload": "roofline.serving.traffic",
     "accelerator_ids": "roofline.hardware.accelerator",
+    "compare": "roofline.api.compare",
     "load_accelerator": "roofline.hardware.accelerator",
+    "load_lengths": "roofline.serving.traffic",
     "load_measurement": "roofline.hardware.measurement",
     "load_model": "roofline.models.config",
     "model_names": "roofline.models.catalogue",
+    "plan": "roofline.api.plan",
     "predict": "roofline.api.predict",
+    "price_table": "roofline.economics.prices",
     "train": "roofline.api.train",
     "validate": "roofline.validation.validate",
 }
 
 if TYPE_CHECKING:
+    from roofline.api.compare import compare as compare
+    from roofline.api.comparison import Comparison as Comparison
+    from roofline.api.plan import Plan as Plan
+    from roofline.api.plan import plan as plan
     from roofline.api.predict import Prediction as Prediction
     from roofline.api.predict import predict as predict
     from roofline.api.train import train as train
     from roofline.dtypes import Dtype as Dtype
+    from roofline.economics.ownership import Ownership as Ownership
+    from roofline.economics.prices import PriceTable as PriceTable
+    from roofline.economics.prices import price_table as price_table
     from roofline.errors import RooflineError as RooflineError
     from roofline.hardware.accelerator import Accelerator as Accelerator
     from roofline.hardware.accelerator import accelerator_ids as accelerator_ids
@@ -45,6 +66,13 @@ if TYPE_CHECKING:
     from roofline.models.catalogue import model_names as model_names
     from roofline.models.config import load_model as load_model
     from roofline.serving.engines import Engine as Engine
+    from roofline.serving.speculation import Speculation as Speculation
+    from roofline.serving.traffic import Empirical as Empirical
+    from roofline.serving.traffic import LogNormal as LogNormal
+    from roofline.serving.traffic import Slo as Slo
+    from roofline.serving.traffic import Traffic as Traffic
+    from roofline.serving.traffic import Workload as Workload
+    from roofline.serving.traffic import load_lengths as load_lengths
     from roofline.timing.interval import Interval as Interval
     from roofline.timing.parallel import Parallel as Parallel
     from roofline.training.plan import TrainingPlan as TrainingPlan
