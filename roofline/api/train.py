@@ -28,8 +28,10 @@ from roofline.units import SECONDS_PER_HOUR
 Mode = Literal["amp", "bf16", "mixed", "fp32", "lora", "qlora"]
 MODES = ("amp", "bf16", "mixed", "fp32", "lora", "qlora")
 VERIFIED_FAMILIES = frozenset(
-    {"gemma", "gemma3_text", "granite", "llama", "megatron-gpt", "mistral", "olmo2", "qwen2", "qwen3", "smollm3",
-     "starcoder2"}
+    {
+        "gemma", "gemma3_text", "granite", "llama", "megatron-gpt", "mistral", "olmo2", "qwen2",
+        "qwen3", "smollm3", "starcoder2",
+    }
 )  # fmt: skip
 """Families whose saved activations were compared with what PyTorch saves."""
 
