@@ -229,6 +229,8 @@ def _assumptions(placement: Placement, batch: int) -> list[str]:
             f"vLLM {rule.versions}: the newest whose start-up memory was measured model by model; "
             "0.21 and later default to 0.92 and count CUDA graphs inside"
         )
+    if engine.version is not None and engine.name != "vllm":
+        lines.append(f"{engine.name} {engine.version}: the rule of {rule.versions} is used")
     if engine.max_sequences is None and rule.logits_bytes:
         lines.append(f"start-up profiles {placement.sequences()} sequences, the default here")
     if rule.basis != "all" and batch > placement.sequences():

@@ -22,6 +22,9 @@ ENGINE_NAMES = (
 )  # fmt: skip
 """Engines that are modelled: "ideal" is none, "plain" a PyTorch program of weights and cache."""
 
+WITH_FRACTION = ("vllm", "sglang", "tensorrt-llm")
+"""Engines that take a fraction of the memory; each means another memory by it."""
+
 _ALIASES = {
     "none": "ideal", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm",
     "tensorrt_llm": "tensorrt-llm", "tensorrtllm": "tensorrt-llm", "hf": "transformers",
@@ -77,6 +80,8 @@ class Engine:
         if self.version is not None:
             _release(self.version)
         _check_fraction(self.memory_fraction)
+        if self.memory_fraction is not None and self.name not in WITH_FRACTION:
+            raise InputError(f"{self.name} takes no memory fraction; {', '.join(WITH_FRACTION)} do")
         for field in ("chunk_tokens", "max_sequences", "page_tokens", "max_context_tokens"):
             _check_count(field, getattr(self, field), least=1)
         _check_count("speculative_tokens", self.speculative_tokens, least=0)
@@ -129,9 +134,7 @@ def _check_fraction(fraction: object) -> None:
         return
     given = isinstance(fraction, int | float) and not isinstance(fraction, bool)
     if not given or not math.isfinite(fraction) or not 0 < fraction <= 1:  # type: ignore[arg-type,operator]
-        raise InputError(
-            f"memory_fraction is a share above 0 and at most 1; got {fraction!r}"
-        )
+        raise InputError(f"memory_fraction is a share above 0 and at most 1; got {fraction!r}")
 
 
 def _check_count(name: str, value: object, *, least: int) -> None:

@@ -38,6 +38,12 @@ def test_fractions_that_cannot_be(fraction):
         Engine("vllm", memory_fraction=fraction)
 
 
+@pytest.mark.parametrize("name", ["ideal", "plain", "transformers", "llama.cpp", "gpt-fast"])
+def test_engines_without_a_fraction_refuse_one(name):
+    with pytest.raises(InputError, match="takes no memory fraction; vllm, sglang, tensorrt-llm do"):
+        Engine(name, memory_fraction=0.9)
+
+
 @pytest.mark.parametrize("field", ["chunk_tokens", "max_sequences", "page_tokens",
                                    "max_context_tokens"])  # fmt: skip
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, 2**40, float("nan")])
