@@ -4,8 +4,8 @@
     python benchmarks/speed.py --short   what CI runs: 4 million
 
 The bare loop computes the decode bound of a dense model with numbers typed in: it is the limit of
-what numpy does in one process, without names, memory checks or reduction. Ratios of one run compare;
-absolute times are this machine's of this minute. Installed peers are timed too when they are there.
+what numpy does in one process, without names, memory checks or reduction. Ratios of one run
+compare; absolute times are this machine's of this minute. Installed peers are timed too.
 """
 
 import argparse
