@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 DEFAULT_BY = ("dataset", "engine", "quantity")
+_FIELDS = {"device": "accelerator", "gpu": "accelerator", "data": "dataset", "data_set": "dataset"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def validate(
     Args:
         what: one or several of the data sets ``serving``, ``engines``, ``decoder``, ``peaks``, or a
             recorded machine (``h200`` or its spec id: its decoder rows); None: all.
-        by: what the scores are grouped by, of dataset, engine, quantity, accelerator, model, group.
+        by: what the scores are grouped by, of dataset, engine, quantity, accelerator (or device),
+            model, group.
         engine, accelerator, model: only these rows.
 
     Raises:
@@ -128,8 +130,11 @@ def validate(
         names = tuple("decoder" if recorded_machine(name) else name for name in names)
         accelerator = accelerator or machine
     unknown = [name for name in names if name not in DATASETS]
+    if unknown and unknown[0] in ("memory", "training"):
+        raise InputError(f"{unknown[0]} is judged by itself: roofline validate {unknown[0]}")
     if unknown:
         raise unknown_name("data set", unknown[0], DATASETS)
+    by = tuple(_FIELDS.get(field, field) for field in by)
     for field in by:
         if field not in KEYS:
             raise unknown_name("field to group by", field, KEYS)

@@ -134,8 +134,9 @@ def test_filters(everything):
         validate("engines", engine="vlm")
     with pytest.raises(UnknownNameError, match="no data set 'serfing'; did you mean serving"):
         validate("serfing")
-    with pytest.raises(UnknownNameError, match="no field to group by 'gpu'"):
-        validate("decoder", by=["gpu"])
+    assert validate("decoder", by=["device"]).by == ("accelerator",)
+    with pytest.raises(UnknownNameError, match="no field to group by 'colour'"):
+        validate("decoder", by=["colour"])
 
 
 def test_figure(everything, tmp_path):
@@ -235,9 +236,13 @@ def test_command_takes_benchmark_files(serve, capsys):
     assert "cannot read none.json" in capsys.readouterr().err
 
 
-def test_command_validates_memory(capsys):
+def test_command_validates_memory_and_training(capsys):
     assert run(["validate", "memory", "--format", "csv"]) == 0
     assert capsys.readouterr().out.startswith("group,rows,median error")
+    assert run(["validate", "training", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("group,rows,mean error")
+    assert run(["validate", "memory", "serving"]) == 1
+    assert "memory is judged by itself" in capsys.readouterr().err
 
 
 def test_scores_are_finite_where_rows_are(everything):

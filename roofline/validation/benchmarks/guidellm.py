@@ -117,7 +117,8 @@ def _duration(run: Mapping[str, Any]) -> float | None:
 
 
 def _model(place: Mapping[str, Any]) -> str:
-    for outer in (place, mapping(place.get("config")), mapping(place.get("args"))):
+    places = (place, *(mapping(place.get(name)) for name in ("config", "args", "worker")))
+    for outer in places:
         for inner in (outer, mapping(outer.get("backend")), mapping(outer.get("backend_kwargs"))):
             for name in ("model", "backend_model", "model_id"):
                 if text(inner.get(name)):
