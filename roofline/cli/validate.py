@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofline.cli.output import Format, FormatOption, OutputOption, emit, write_text
-from roofline.cli.validation_answers import (
+from roofline.report.validation_answer import (
     beside_answer,
     memory_answer,
     scores_answer,
@@ -29,7 +29,8 @@ def validate_command(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help="serving, engines, decoder, peaks, memory, training, a machine, or a benchmark file."
+            help="serving, engines, decoder, peaks, memory, training, a machine such as h200, or "
+            "a benchmark file."
         ),
     ] = None,
     by: Annotated[

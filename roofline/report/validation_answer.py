@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from roofline.cli.output import Answer, Table
+from roofline.report.answer import Answer, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
