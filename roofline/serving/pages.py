@@ -68,12 +68,13 @@ class PageGroups:
         """Whole blocks in a pool."""
         return max(int(pool_bytes // self.block_bytes), 0)
 
-    def blocks_per_request(self, context_tokens: float, *, chunk_tokens: int = 1) -> int:
+    def blocks_per_request(self, context_tokens: float, *, chunk_tokens: int | None = None) -> int:
         """Blocks that one request takes at a context.
 
         Args:
             context_tokens: tokens of the request so far.
-            chunk_tokens: tokens that a step adds: a window's pages are freed after it.
+            chunk_tokens: tokens that a step adds, to count as start-up does: a window's pages are
+                freed after a step only, and one more is set aside; None: what decoding holds.
         """
         total = 0
         for kind in self.kinds:
@@ -81,8 +82,9 @@ class PageGroups:
             if kind.page_tokens:
                 pages = math.ceil(context_tokens / kind.page_tokens)
                 if kind.window is not None:
-                    seen = min(kind.window - 1 + chunk_tokens, context_tokens)
-                    pages = min(pages, math.ceil(seen / kind.page_tokens) + 1)
+                    seen = min(kind.window - 1 + (chunk_tokens or 1), context_tokens)
+                    windowed = math.ceil(seen / kind.page_tokens) + 1
+                    pages = min(pages, windowed) if chunk_tokens is None else windowed
             total += pages * math.ceil(kind.n_layers / self.group_layers)
         return total
 
@@ -151,7 +153,7 @@ def page_groups(arch: Architecture, kv: Dtype, page_tokens: int = 16) -> PageGro
 
 
 def concurrency(
-    groups: PageGroups, blocks: int, context_tokens: float, *, chunk_tokens: int = 1
+    groups: PageGroups, blocks: int, context_tokens: float, *, chunk_tokens: int | None = None
 ) -> float:
     """Requests of a context that a pool of blocks holds, as vLLM's log reports it.
 

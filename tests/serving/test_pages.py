@@ -10,7 +10,13 @@ from roofline.models.architecture import (
     LayerGroup,
     Recurrent,
 )
-from roofline.serving.pages import PageGroups, PageKind, page_groups
+from roofline.serving.pages import (
+    PageGroups,
+    PageKind,
+    concurrency,
+    logged_tokens,
+    page_groups,
+)
 
 HEADS = GroupedQuery(4, 128)
 
@@ -47,6 +53,20 @@ def test_a_window_stops_growing():
     assert groups.blocks_per_request(32) == 2 + 2
     # while a chunk of 512 is prefilled, its pages count too: (64 − 1 + 512) / 16 → 36, and one
     assert groups.blocks_per_request(1600, chunk_tokens=512) == 100 + 37
+
+
+def test_the_log_of_gemma_3_4b():
+    """kvcached issue 215 (vLLM 0.11, A100): 317,136 "tokens", 102.78 requests of 3,072.
+
+    29 windows of 1,024 and 5 full layers are 6 + 1 groups of 5; 2,048 tokens a step.
+    """
+    heads = GroupedQuery(4, 256)
+    groups = page_groups(arch(LayerGroup(29, heads, window=1024), LayerGroup(5, heads)),
+                         Dtype.BF16)  # fmt: skip
+    assert groups.n_groups == 7
+    blocks = 317_136 // 16 * 7
+    assert logged_tokens(groups, blocks) == 317_136
+    assert concurrency(groups, blocks, 3072, chunk_tokens=2048) == pytest.approx(102.78, abs=0.01)
 
 
 def test_state_is_one_page_however_long():
