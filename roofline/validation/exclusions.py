@@ -180,8 +180,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     ),
     Exclusion(
         "batch only bounded",
-        "requests in flight are capped, and the running batch cannot be had from the row",
-        lambda row: row.batch_basis == "least",
+        "the running batch cannot be had from the row, or its replicas are not stated",
+        lambda row: row.batch_basis == "least" or "over replicas" in row.plan,
         (ESTIMATE,),
     ),
     Exclusion(

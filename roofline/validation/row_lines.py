@@ -163,6 +163,7 @@ def engine_line_rows(line: dict[str, str], run: int) -> list[Row]:
     )
     spread = _whole(line["attention_dp"]) or 1
     batch = cap if spread > 1 or per_replica is None else per_replica
+    several = spread == 1 and cap is not None and per_replica is not None and cap > per_replica
     split = line["mode"] == "disagg"
     if split:
         gpus = _whole(
@@ -172,6 +173,7 @@ def engine_line_rows(line: dict[str, str], run: int) -> list[Row]:
     isl, osl = number_or_none(line["isl"]), number_or_none(line["osl"])
     mean = _DRAWN_MEAN if drawn else 1.0
     plan = f"{line['mode']} tp {line['tp']} attention-dp {line['attention_dp']}"
+    plan += f" concurrency {cap:.0f} over replicas" if several else ""
     base = Row(
         id=line["id"], dataset="engines", group=f"{line['engine']} {line['mode']}",
         source=line["source"], date=line["date"], model_label=line["model"], model=model.id,
