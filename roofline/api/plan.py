@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.dtypes import Dtype, find_dtype
 from roofline.economics.price_row import TERMS, Price
 from roofline.economics.prices import PriceTable, price_table
-from roofline.errors import InputError, RooflineError, unknown_name
+from roofline.errors import InputError, RooflineError, UnsupportedError, unknown_name
 from roofline.hardware.accelerator import Accelerator, accelerator_ids, load_accelerator
 from roofline.hardware.links import load_link
 from roofline.hardware.measurement import Measurement
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     import pandas
 
 FINALISTS = 5
+CONTINUOUS = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "ideal")
+"""Engines with continuous batching, which the serving model describes."""
 MOST_REQUESTS = (20, 1_000_000)
 """Fewest and most requests of a simulated load."""
 
@@ -192,7 +194,7 @@ def plan(
     if requests > MOST_REQUESTS[1]:
         raise InputError(f"requests of a simulated load: at most {MOST_REQUESTS[1]:,}")
     traffic.sample(1, seed=seed)  # refuses a seed that is none
-    check_names(term, _several(weights), _several(kv), _several(engine), network)
+    check_names(term, _several(weights), _several(kv), _several(engine), network, batching=True)
     arch = load_model(model)
     targets = slo or Slo()
     devices, excluded = _devices(accelerators, exclude, own)
@@ -265,11 +267,14 @@ def check_names(
     kv: Sequence[str | Dtype | None],
     engines: Sequence[str | Engine],
     network: str | None = None,
+    *,
+    batching: bool = False,
 ) -> None:
     """Refuse a name that is wrong for every accelerator, instead of excluding them one by one.
 
     Raises:
         UnknownNameError: no such price term, format, engine or link.
+        UnsupportedError: with ``batching``, an engine that runs static batches only.
     """
     if term not in TERMS:
         raise unknown_name("price term", str(term), TERMS)
@@ -277,7 +282,11 @@ def check_names(
         if name is not None:
             find_dtype(name)
     for engine in engines:
-        find_engine(engine)
+        name = find_engine(engine).name
+        if batching and name not in CONTINUOUS:
+            raise UnsupportedError(
+                f"{name} does not batch continuously; plan with {', '.join(CONTINUOUS)}"
+            )
     if network is not None:
         load_link(network)
 

@@ -41,7 +41,7 @@ def serving_row(setting: "Setting", device: Accelerator) -> tuple[Row, list[str]
         RooflineError: the accelerator lacks what the workload needs.
     """
     workload = setting.workload
-    batch = workload.batch or workload.concurrency or 1
+    batch = workload.batch or 1  # with a concurrency, one request has to fit and others may wait
     words: list[str] = []
     if workload.batch is None and workload.concurrency is None:
         words.append("batch 1: neither batch nor concurrency was given")
@@ -122,6 +122,8 @@ def _concurrent(
     ttft = Interval(*(found[end][1] for end in ("low", "mid", "high")))
     tpot = Interval(*(found[end][2] for end in ("low", "mid", "high")))
     running = found["mid"][3] * candidate.lanes
+    at_once = max(round(found["mid"][3]), 1)
+    prediction = _predict(setting, device, prediction.parallel, at_once)
     lane = lane_of(candidate, traffic)
     share = lane.prefill_share(float(rate.mid) / candidate.lanes)
     words.append(
@@ -137,18 +139,23 @@ def _concurrent(
 
 
 def _in_flight(lane: Lane, concurrency: float) -> tuple[float, float, float, float]:
-    """Rate, TTFT, TPOT and running sequences at so many requests in flight."""
-    state, end = lane.steady, max(lane.valid, 1)
+    """Rate, TTFT, TPOT and running sequences at so many requests in flight.
+
+    Past what the cache holds, or what is stable, the rate stays and requests wait for their turn.
+    """
+    state, gaps = lane.steady, lane.traffic.mean_output_tokens - 1
+    held = lane.serving.kv_pool_tokens / lane.mean_held_tokens
+    end = max(min(lane.valid, int(np.searchsorted(state.running, held, side="right"))), 1)
     ttft = state.mean_wait_s + state.prefill_s + state.step_s / 2 + lane.serving.request_s
-    in_flight = (state.running + state.requests_per_s * ttft)[:end]
+    in_flight = (state.requests_per_s * (ttft + gaps * state.tpot_s))[:end]
     at = float(np.interp(concurrency, in_flight, np.arange(end)))
 
     def value(column: np.ndarray) -> float:
         return float(np.interp(at, np.arange(end), column[:end]))
 
-    return (
-        value(state.requests_per_s), value(ttft), value(state.tpot_s), value(state.running)
-    )  # fmt: skip
+    rate, tpot = value(state.requests_per_s), value(state.tpot_s)
+    waited = concurrency / rate - gaps * tpot  # Little's law
+    return rate, max(waited, value(ttft)), tpot, value(state.running)
 
 
 def _row(

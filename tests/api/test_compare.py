@@ -78,6 +78,27 @@ def test_concurrency_counts_waiting_prompts_out():
     assert in_flight == pytest.approx(32, rel=0.05)
 
 
+def test_requests_that_find_no_room_wait():
+    """Ten thousand in flight on an L4: the rate no longer rises and Little's law gives the wait."""
+    rows = [
+        compare(MODEL, Workload(2048, 256, concurrency=count), ["l4"]).rows[0]
+        for count in (2000, 10_000)
+    ]
+    assert rows[0].tokens_per_s.mid == pytest.approx(rows[1].tokens_per_s.mid)
+    assert rows[1].ttft_s.mid == pytest.approx(5 * rows[0].ttft_s.mid, rel=0.1)
+
+
+def test_a_measured_record_changes_the_estimate_and_shows_what_was_reached():
+    """The record of the H200 that ships: its bf16 matmuls reach some 80 % of 989 TFLOP/s."""
+    (typical,) = compare(MODEL, WORK, ["h200-sxm-141gb"]).rows
+    (measured,) = compare(
+        MODEL, WORK, ["h200-sxm-141gb"], machine={"h200-sxm-141gb": "h200-sxm-141gb"}
+    ).rows
+    assert typical.reached_flop_per_s is None
+    assert 0.7 < measured.reached_flop_per_s / measured.peak_flop_per_s < 0.9
+    assert measured.tokens_per_s.mid != typical.tokens_per_s.mid
+
+
 @pytest.mark.parametrize("scenario", ["pre-training", "fine-tuning"])
 def test_training_scenarios(scenario):
     found = compare(MODEL, Workload(1024, 1024, batch=16), DEVICES[:2], scenario=scenario)

@@ -259,6 +259,7 @@ def test_without_targets_throughput_alone_counts():
         ({"own": {"l40s": 0}}, InputError, "how many l40s"),
         ({"term": "weekly"}, UnknownNameError, "weekly"),
         ({"finalists": 0}, InputError, "finalists"),
+        ({"engine": "transformers"}, RooflineError, "does not batch continuously"),
         ({"requests": 3}, InputError, "requests needs to be at least 20"),
         ({"seed": -1}, InputError, "seed"),
         ({"api_usd_per_million": (0.0, 0.0)}, InputError, "API price"),
