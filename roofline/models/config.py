@@ -1,12 +1,13 @@
 """Config: a model's ``config.json``, read into an ``Architecture``. Nothing in it is executed.
 
-``load_model`` takes a catalogue name, a path to a config.json or the folder around it, a mapping,
-or an ``Architecture``. A family that is known is read as its reference implementation builds it, to
-the parameter; one that is not known but has the usual fields is read as the usual decoder, and says
-so; one whose parts are not modelled is refused by name.
+``load_model`` takes a catalogue name, a path to a config.json, the folder around it or a GGUF file,
+a mapping, or an ``Architecture``; a hub id that was fetched before is read from the local cache. A
+family that is known is read as its reference implementation builds it, to the parameter; one that
+is not known but has the usual fields is read as the usual decoder, and says so; one whose parts are
+not modelled is refused by name.
 
 Limits   Dimensions and formats only: weights and tokenizers are not opened (checkpoint.py reads the
-         headers of weight files).
+         headers of weight files, hub.py fetches configs when asked).
 Sources  See families/facts.py.
 """
 
@@ -20,6 +21,8 @@ from roofline.models.architecture import Architecture
 from roofline.models.catalogue import load_named
 from roofline.models.families.registry import read_family
 from roofline.models.fields import show
+from roofline.models.gguf_model import load_gguf
+from roofline.models.hub_cache import cached_folder
 
 LARGEST_FILE = 64 * 2**20
 """Bytes of a config that is still read; the largest known quantisation list has 1 MB."""
@@ -48,7 +51,10 @@ def load_model(source: "str | Path | Mapping[str, Any] | Architecture") -> Archi
         raise InputError(f"a model is a name, a path or a mapping, got {show(source)}")
     if _looks_like_path(source):
         return load_path(Path(source))
-    return load_named(source)
+    cached = cached_folder(source)
+    if cached is None:
+        return load_named(source)
+    return load_path(cached).renamed(source.rsplit("/", 1)[-1].lower())
 
 
 def _looks_like_path(text: str) -> bool:
@@ -78,10 +84,15 @@ def load_path(path: Path) -> Architecture:
         folder = path if path.is_dir() else path.parent
         file = path / "config.json" if path.is_dir() else path
         if not file.is_file():
+            ggufs = sorted(path.glob("*.gguf")) if path.is_dir() else []
+            if len(ggufs) == 1:
+                return load_gguf(ggufs[0])
             what = "the folder has no config.json" if path.is_dir() else "no such file"
             raise SpecError(f"{path}: {what}; a model is a config.json or the folder with it")
     except (OSError, ValueError) as error:
         raise SpecError(f"{path}: cannot be read ({error})") from None
+    if file.suffix == ".gguf":
+        return load_gguf(file)
     config = read_json(file)
     beside = folder / "hf_quant_config.json"
     formats = read_json(beside) if beside.is_file() else None
