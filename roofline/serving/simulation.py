@@ -158,9 +158,10 @@ def simulate(
     _check(requests, table, chunk_tokens, slots, kv_pool_tokens, tokens_per_step)
     if not (request_s >= 0 and math.isfinite(request_s)):
         raise InputError(f"request_s needs to be at least 0, got {request_s}")
-    run = _Replica(
-        requests, table, chunk_tokens, slots, kv_pool_tokens, preempt, tokens_per_step, prefill
-    ).run()
+    run = _run(
+        requests, table, chunk_tokens, slots, kv_pool_tokens,
+        preempt=preempt, gain=tokens_per_step, prefill=prefill,
+    )  # fmt: skip
     return replace(
         run, first_token_s=run.first_token_s + request_s, finish_s=run.finish_s + request_s
     )
@@ -191,184 +192,176 @@ def _check(
         )
 
 
-class _Replica:
-    """The state of a run; plain lists and local names, because this loop is the cost."""
+def _run(
+    requests: Requests,
+    table: StepTable,
+    chunk: int,
+    slots: int,
+    pool: float,
+    *,
+    preempt: bool,
+    gain: float,
+    prefill: bool,
+) -> Simulation:
+    """Go from event to event; plain lists and local names, because this loop is the cost."""
+    arrival: list[float] = requests.arrival_s.tolist()
+    prompt: list[int] = requests.prompt_tokens.tolist()
+    output: list[int] = requests.output_tokens.tolist()
+    cached: list[int] = requests.cached_tokens.tolist()
+    count = len(arrival)
+    decode_s: list[float] = table.decode_s.tolist()
+    context_s: list[float] = table.context_s.tolist()
+    mixed_s: list[float] = table.mixed_s.tolist()
+    pair_s = table.pair_s
+    limited = math.isfinite(pool)
+    whole = not preempt  # reserve the whole length at admission
 
-    def __init__(
-        self,
-        requests: Requests,
-        table: StepTable,
-        chunk_tokens: int,
-        slots: int,
-        pool: float,
-        preempt: bool,
-        tokens_per_step: float,
-        prefill: bool,
-    ) -> None:
-        self.requests, self.table = requests, table
-        self.chunk, self.slots, self.pool = chunk_tokens, slots, pool
-        self.preempt, self.gain, self.prefill = preempt, tokens_per_step, prefill
+    first = [math.nan] * count
+    finish = [0.0] * count
+    done_at = [-1] * count  # step after which a running request is done
+    begun_at = [0] * count  # step after which it began to decode
+    held = [0.0] * count  # tokens it held when it began to decode
+    emitted = [0] * count  # output tokens sent before it last began
+    running: list[int] = []  # youngest last; finished ones are dropped lazily
+    ends: list[tuple[int, int]] = []
+    put_out: list[int] = []  # preempted, to be recomputed first
 
-    def run(self) -> Simulation:
-        arrival: list[float] = self.requests.arrival_s.tolist()
-        prompt: list[int] = self.requests.prompt_tokens.tolist()
-        output: list[int] = self.requests.output_tokens.tolist()
-        cached: list[int] = self.requests.cached_tokens.tolist()
-        count = len(arrival)
-        decode_s: list[float] = self.table.decode_s.tolist()
-        context_s: list[float] = self.table.context_s.tolist()
-        mixed_s: list[float] = self.table.mixed_s.tolist()
-        pair_s, chunk, slots, pool = self.table.pair_s, self.chunk, self.slots, self.pool
-        gain, preempt, prefill = self.gain, self.preempt, self.prefill
-        limited = math.isfinite(pool)
-        whole = not preempt  # reserve the whole length at admission
+    now, step, n, context, busy = 0.0, 0, 0, 0.0, 0.0
+    reserved = 0.0  # tokens of prompts being prefilled, or of whole lengths
+    head, finished, preemptions, peak, mixed_steps = 0, 0, 0, 0, 0
+    current, left, position = -1, 0, 0
 
-        first = [math.nan] * count
-        finish = [0.0] * count
-        done_at = [-1] * count  # step after which a running request is done
-        begun_at = [0] * count  # step after which it began to decode
-        held = [0.0] * count  # tokens it held when it began to decode
-        emitted = [0] * count  # output tokens sent before it last began
-        running: list[int] = []  # youngest last; finished ones are dropped lazily
-        ends: list[tuple[int, int]] = []
-        put_out: list[int] = []  # preempted, to be recomputed first
-
-        now, step, n, context, busy = 0.0, 0, 0, 0.0, 0.0
-        reserved = 0.0  # tokens of prompts being prefilled, or of whole lengths
-        head, finished, preemptions, peak, mixed_steps = 0, 0, 0, 0, 0
-        current, left, position = -1, 0, 0
-
-        while finished < count:
-            if n == 0 and current < 0 and not put_out and arrival[head] > now:
+    while finished < count:
+        if n == 0:
+            context = 0.0  # sums of fractions would leave a rest
+            if current < 0 and not put_out and arrival[head] > now:
                 now = arrival[head]
-            # Prompts take what the decoding sequences leave of the budget.
-            budget, tokens, pairs = chunk - n, 0, 0.0
-            fresh: list[int] = []
-            while budget > 0 or not prefill:
-                if current < 0:
-                    if n + len(fresh) >= slots:
-                        break
-                    if put_out:
-                        request = put_out[-1]
-                    elif head < count and arrival[head] <= now:
-                        request = head
-                    else:
-                        break
-                    need = prompt[request] + (output[request] if whole else emitted[request] + 1)
-                    if limited and reserved + (0.0 if whole else context) + need > pool:
-                        break
-                    if put_out:
-                        put_out.pop()
-                    else:
-                        head += 1
-                    reserved += need
-                    current = request
-                    position = cached[request] if prefill else prompt[request]
-                    left = prompt[request] + emitted[request] - position
-                    if not prefill:
-                        fresh.append(request)
-                        current = -1
-                        continue
-                take = left if left < budget else budget
-                pairs += take * position + take * (take + 1) * 0.5
-                position += take
-                left -= take
-                budget -= take
-                tokens += take
-                if left == 0:
-                    fresh.append(current)
+        # Prompts take what the decoding sequences leave of the budget.
+        budget, tokens, pairs = chunk - n, 0, 0.0
+        fresh: list[int] = []
+        while budget > 0 or not prefill:
+            if current < 0:
+                if n + len(fresh) >= slots:
+                    break
+                if put_out:
+                    request = put_out[-1]
+                elif head < count and arrival[head] <= now:
+                    request = head
+                else:
+                    break
+                need = prompt[request] + (output[request] if whole else emitted[request] + 1)
+                if limited and reserved + (0.0 if whole else context) + need > pool:
+                    break
+                if put_out:
+                    put_out.pop()
+                else:
+                    head += 1
+                reserved += need
+                current = request
+                position = cached[request] if prefill else prompt[request]
+                left = prompt[request] + emitted[request] - position
+                if not prefill:
+                    fresh.append(request)
                     current = -1
+                    continue
+            take = left if left < budget else budget
+            pairs += take * position + take * (take + 1) * 0.5
+            position += take
+            left -= take
+            budget -= take
+            tokens += take
+            if left == 0:
+                fresh.append(current)
+                current = -1
 
-            if tokens:
-                duration = mixed_s[n + tokens] + context_s[n] * context + pair_s * pairs
-                steps = 1
-                mixed_steps += 1
-                if mixed_steps > MAX_STEPS:
-                    raise InputError(f"over {MAX_STEPS:,} steps in a simulation; send fewer tokens")
-            elif fresh:  # a decode pool: the prompt's cache is there, decoding begins at once
-                duration, steps = 0.0, 0
-            elif n:
-                # Nothing changes until a completion, an arrival that may enter, or a full cache.
-                steps = ends[0][0] - step
-                base = decode_s[n] + context_s[n] * context
-                growth = context_s[n] * n * gain
-                if head < count and n < slots and not put_out and arrival[head] > now:
-                    steps = min(steps, _steps_until(arrival[head] - now, base, growth))
-                if limited and not whole:
-                    room = pool - context - reserved
-                    steps = min(steps, max(int(room / (n * gain)), 1))
-                duration = steps * base + growth * (steps * (steps - 1) * 0.5)
-            else:
-                raise InputError(
-                    f"the step budget of {chunk} tokens leaves no room for a prompt beside {n} "
-                    "decoding sequences"
-                )
-            now += duration
-            busy += duration
-            step += steps
-            context += n * gain * steps
+        if tokens:
+            duration = mixed_s[n + tokens] + context_s[n] * context + pair_s * pairs
+            steps = 1
+            mixed_steps += 1
+            if mixed_steps > MAX_STEPS:
+                raise InputError(f"over {MAX_STEPS:,} steps in a simulation; send fewer tokens")
+        elif fresh:  # a decode pool: the prompt's cache is there, decoding begins at once
+            duration, steps = 0.0, 0
+        elif n:
+            # Nothing changes until a completion, an arrival that may enter, or a full cache.
+            steps = ends[0][0] - step
+            base = decode_s[n] + context_s[n] * context
+            growth = context_s[n] * n * gain
+            if head < count and n < slots and not put_out and arrival[head] > now:
+                steps = min(steps, _steps_until(arrival[head] - now, base, growth))
+            if limited and not whole:
+                room = pool - context - reserved
+                steps = min(steps, max(int(room / (n * gain)), 1))
+            duration = steps * base + growth * (steps * (steps - 1) * 0.5)
+        else:
+            raise InputError(
+                f"the step budget of {chunk} tokens leaves no room for a prompt beside {n} "
+                "decoding sequences"
+            )
+        now += duration
+        busy += duration
+        step += steps
+        context += n * gain * steps
 
-            while ends and ends[0][0] <= step:
-                end, request = heapq.heappop(ends)
-                if done_at[request] != end:
-                    continue  # it was put out meanwhile
-                done_at[request] = -1
-                n -= 1
-                context -= held[request] + gain * (end - begun_at[request])
-                if whole:
-                    reserved -= prompt[request] + output[request]
+        while ends and ends[0][0] <= step:
+            end, request = heapq.heappop(ends)
+            if done_at[request] != end:
+                continue  # it was put out meanwhile
+            done_at[request] = -1
+            n -= 1
+            context -= held[request] + gain * (end - begun_at[request])
+            if whole:
+                reserved -= prompt[request] + output[request]
+            finish[request] = now
+            finished += 1
+
+        for request in fresh:
+            if not whole:
+                reserved -= prompt[request] + emitted[request] + 1
+            emitted[request] += 1  # the token that the prompt's last position gives
+            if math.isnan(first[request]):
+                first[request] = now
+            rest = output[request] - emitted[request]
+            if rest <= 0:
                 finish[request] = now
                 finished += 1
+                if whole:
+                    reserved -= prompt[request] + output[request]
+                continue
+            held[request] = prompt[request] + emitted[request]
+            context += held[request]
+            begun_at[request] = step
+            done_at[request] = step + math.ceil(rest / gain - 1e-9)
+            heapq.heappush(ends, (done_at[request], request))
+            if limited and not whole:
+                running.append(request)
+            n += 1
+        if n > peak:
+            peak = n
 
-            for request in fresh:
-                if not whole:
-                    reserved -= prompt[request] + emitted[request] + 1
-                emitted[request] += 1  # the token that the prompt's last position gives
-                if math.isnan(first[request]):
-                    first[request] = now
-                rest = output[request] - emitted[request]
-                if rest <= 0:
-                    finish[request] = now
-                    finished += 1
-                    if whole:
-                        reserved -= prompt[request] + output[request]
-                    continue
-                held[request] = prompt[request] + emitted[request]
-                context += held[request]
-                begun_at[request] = step
-                done_at[request] = step + math.ceil(rest / gain - 1e-9)
-                heapq.heappush(ends, (done_at[request], request))
-                if limited and not whole:
-                    running.append(request)
-                n += 1
-            if n > peak:
-                peak = n
+        while limited and not whole and n > 1 and context + reserved + n * gain > pool:
+            request = running.pop()
+            if done_at[request] < 0:
+                continue
+            steps_run = step - begun_at[request]
+            context -= held[request] + gain * steps_run
+            emitted[request] += min(int(gain * steps_run), output[request] - emitted[request] - 1)
+            done_at[request] = -1
+            n -= 1
+            put_out.append(request)
+            preemptions += 1
 
-            while limited and not whole and n > 1 and context + reserved + n * gain > pool:
-                request = running.pop()
-                if done_at[request] < 0:
-                    continue
-                steps_run = step - begun_at[request]
-                context -= held[request] + gain * steps_run
-                emitted[request] += min(
-                    int(gain * steps_run), output[request] - emitted[request] - 1
-                )
-                done_at[request] = -1
-                n -= 1
-                put_out.append(request)
-                preemptions += 1
-
-        return Simulation(
-            self.requests.arrival_s,
-            np.array(first),
-            np.array(finish),
-            self.requests.prompt_tokens,
-            self.requests.output_tokens,
-            preemptions,
-            busy,
-            step,
-            peak,
-        )
+    return Simulation(
+        requests.arrival_s,
+        np.array(first),
+        np.array(finish),
+        requests.prompt_tokens,
+        requests.output_tokens,
+        preemptions,
+        busy,
+        step,
+        peak,
+    )
 
 
 def _steps_until(wait_s: float, base_s: float, growth_s: float) -> int:
