@@ -68,17 +68,21 @@ class PageGroups:
         """Whole blocks in a pool."""
         return max(int(pool_bytes // self.block_bytes), 0)
 
-    def blocks_per_request(self, context_tokens: float, *, chunk_tokens: int | None = None) -> int:
+    def blocks_per_request(
+        self, context_tokens: float, *, chunk_tokens: int | None = None, state_pages: int = 1
+    ) -> int:
         """Blocks that one request takes at a context.
 
         Args:
             context_tokens: tokens of the request so far.
             chunk_tokens: tokens that a step adds, to count as start-up does: a window's pages are
                 freed after a step only, and one more is set aside; None: what decoding holds.
+            state_pages: pages of state per sequence; start-up counts two where states of prefixes
+                are kept.
         """
         total = 0
         for kind in self.kinds:
-            pages = 1
+            pages = state_pages
             if kind.page_tokens:
                 pages = math.ceil(context_tokens / kind.page_tokens)
                 if kind.window is not None:
@@ -153,7 +157,12 @@ def page_groups(arch: Architecture, kv: Dtype, page_tokens: int = 16) -> PageGro
 
 
 def concurrency(
-    groups: PageGroups, blocks: int, context_tokens: float, *, chunk_tokens: int | None = None
+    groups: PageGroups,
+    blocks: int,
+    context_tokens: float,
+    *,
+    chunk_tokens: int | None = None,
+    state_pages: int = 1,
 ) -> float:
     """Requests of a context that a pool of blocks holds, as vLLM's log reports it.
 
@@ -163,7 +172,21 @@ def concurrency(
     >>> round(concurrency(groups, 1487, 32_768), 2)
     33.04
     """
-    return blocks / groups.blocks_per_request(context_tokens, chunk_tokens=chunk_tokens)
+    per_request = groups.blocks_per_request(
+        context_tokens, chunk_tokens=chunk_tokens, state_pages=state_pages
+    )
+    return blocks / per_request
+
+
+def logged_pool_bytes(groups: PageGroups, tokens: int) -> float:
+    """Bytes of the pool whose log says so many tokens: the inverse of ``logged_tokens``.
+
+    >>> groups = PageGroups(784 * 4096, 16, (PageKind(16, 784), PageKind(48, 0)))
+    >>> logged_pool_bytes(groups, 290_864) / groups.block_bytes
+    1484.0
+    """
+    page = min((kind.page_tokens for kind in groups.kinds if kind.page_tokens), default=1)
+    return tokens / page * groups.n_groups * groups.block_bytes
 
 
 def logged_tokens(groups: PageGroups, blocks: int) -> int:

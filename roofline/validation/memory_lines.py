@@ -13,6 +13,7 @@ from roofline.models.config import load_model
 from roofline.serving.activation import forward_bytes
 from roofline.serving.budget import budget
 from roofline.serving.extras import Extras
+from roofline.serving.pages import logged_pool_bytes
 from roofline.serving.placement import Placement
 from roofline.timing.parallel import Parallel
 from roofline.units import GIB
@@ -109,9 +110,9 @@ def _engine_rows(line: Line) -> Iterator[MemoryRow]:
     if complete and logged is not None:
         pool = memory.kv_pool_bytes - memory.pool_shortfall_bytes
         yield MemoryRow(line["id"], group, "KV cache", *about, pool / GIB, logged)
-    if line["kv_tokens"] and line["kv_available_gib_per_gpu"] and placement.groups is None:
-        tokens = _number(line, "kv_tokens") * bytes_per_token(placement.rank, placement.kv_format)
-        yield MemoryRow(line["id"], "logged tokens", "their cache", *about, tokens / GIB,
+    if line["kv_tokens"] and line["kv_available_gib_per_gpu"]:
+        held = _bytes_of_tokens(placement, _number(line, "kv_tokens"))
+        yield MemoryRow(line["id"], "logged tokens", "their cache", *about, held / GIB,
                         _number(line, "kv_available_gib_per_gpu"))  # fmt: skip
 
 
@@ -123,9 +124,14 @@ def _logged_pool(line: Line, placement: Placement) -> float | None:
         return POOLS_IN_NOTES[line["id"]]
     if not line["kv_tokens"]:
         return None
+    return _bytes_of_tokens(placement, _number(line, "kv_tokens")) / GIB
+
+
+def _bytes_of_tokens(placement: Placement, tokens: float) -> float:
+    """The cache of tokens as an engine counts them: by pages where the layers are mixed."""
     if placement.groups is not None:
-        raise MissingDataError("tokens of a mixed model say nothing about its pool")
-    return _number(line, "kv_tokens") * bytes_per_token(placement.rank, placement.kv_format) / GIB
+        return logged_pool_bytes(placement.groups, int(tokens))
+    return tokens * bytes_per_token(placement.rank, placement.kv_format)
 
 
 def _number(line: Line, column: str) -> float:

@@ -10,6 +10,7 @@ from roofline.models.architecture import (
     LayerGroup,
     Recurrent,
 )
+from roofline.models.config import load_model
 from roofline.serving.pages import (
     PageGroups,
     PageKind,
@@ -17,6 +18,8 @@ from roofline.serving.pages import (
     logged_tokens,
     page_groups,
 )
+from roofline.units import GIB
+from roofline.validation.published import published_folder
 
 HEADS = GroupedQuery(4, 128)
 
@@ -67,6 +70,29 @@ def test_the_log_of_gemma_3_4b():
     blocks = 317_136 // 16 * 7
     assert logged_tokens(groups, blocks) == 317_136
     assert concurrency(groups, blocks, 3072, chunk_tokens=2048) == pytest.approx(102.78, abs=0.01)
+
+
+class TestLogsOfMixedModels:
+    """Start-up logs of vLLM on a Jetson AGX Thor (2026-04), pools of 21.43 and 51.62 GiB."""
+
+    @staticmethod
+    def groups(folder):
+        return page_groups(load_model(published_folder() / "configs" / folder), Dtype.FP8)
+
+    def test_states_and_attention(self):
+        """Qwen3.5-122B-A10B: 448 blocks, 467,712 "tokens", 11.79 requests of 131,072."""
+        groups = self.groups("nvidia--Qwen3.5-122B-A10B-NVFP4")
+        blocks = groups.blocks(21.43 * GIB)
+        assert blocks == 448
+        assert logged_tokens(groups, blocks) == 467_712
+        found = concurrency(groups, blocks, 131_072, state_pages=2)
+        assert found == pytest.approx(11.79, abs=0.005)
+
+    def test_windows_and_wider_heads(self):
+        """Gemma-4-26B-A4B: 451,040 "tokens"; full layers have pages of twice the tokens."""
+        groups = self.groups("nvidia--Gemma-4-26B-A4B-NVFP4")
+        tokens = logged_tokens(groups, groups.blocks(51.62 * GIB))
+        assert tokens == pytest.approx(451_040, rel=1e-4)  # the pool has four digits
 
 
 def test_state_is_one_page_however_long():
