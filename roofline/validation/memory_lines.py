@@ -94,9 +94,9 @@ def _engine_rows(line: Line) -> Iterator[MemoryRow]:
         Extras(towers=True),
     )
     memory = budget(placement, 1, 1)
-    held = ("rotary", "padding", "encoders")
+    loaded_too = ("rotary", "padding", "encoders")
     loaded = memory.weights_bytes + sum(
-        part.bytes for part in memory.parts if part.name.startswith(held)
+        part.bytes for part in memory.parts if part.name.startswith(loaded_too)
     )
     stated = ("gpu_memory_utilization", "gpu", "tp")
     complete = all(line[column] for column in stated)
