@@ -75,6 +75,7 @@ def alone_verdicts(
         found += _synchronising(report)
         found += _kernels(report, activity)
         found += _small_kernels(report)
+        found += _fallback(report)
     elif activity is not None:
         found += _roofs_only(activity)
     return found
@@ -300,5 +301,26 @@ def _small_kernels(report: DeviceReport) -> list[Verdict]:
             ),
             gain=f"about {number(factor, 3)} × if three quarters of their time go",
             gain_factor=factor,
+        )
+    ]
+
+
+def _fallback(report: DeviceReport) -> list[Verdict]:
+    calls = report.summary.math_attention_calls
+    if not calls:
+        return []
+    return [
+        Verdict(
+            branch=BRANCH,
+            cause="attention falls back",
+            statement="attention runs as separate products and softmax: no fused kernel took it",
+            evidence=(f"{calls:,} calls of _scaled_dot_product_attention_math (trace)",),
+            confidence="high",
+            refuted_by="the trace has a flash, memory-efficient or cuDNN kernel for each layer",
+            next_step=(
+                "find what no fused kernel takes (a mask tensor, fp32, an odd head size): "
+                "torch.nn.attention.sdpa_kernel with one backend says why"
+            ),
+            gain="the score matrix is no longer written and read: most in long prompts",
         )
     ]

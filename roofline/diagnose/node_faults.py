@@ -8,7 +8,9 @@ Units    as in ``roofline.hardware.node_record``.
 
 from dataclasses import dataclass
 
+from roofline.diagnose.fabric import read_fabric
 from roofline.diagnose.nvlink import has_nvlinks, link_health, parse_nvlinks
+from roofline.diagnose.topology import has_topology
 from roofline.hardware.node_record import NodeRecord
 from roofline.hardware.smi import FAULT_REASONS
 from roofline.units import show
@@ -17,6 +19,8 @@ _LOW_CLOCK = 0.65
 """Below this share of the maximum clock under a matmul load something holds the clock down: a
 700 W limit brings an H200 to 0.73."""
 _HOT_C = 88.0
+_LEAST_OF_LINK = 0.6
+"""Healthy copies reach 0.83 to 0.91 of the links (H100, H200, A100; a bridged pair 0.86)."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,9 @@ def own_faults(record: NodeRecord) -> tuple[list[Finding], int]:
         bad = [reason for reason in device.throttle if reason in FAULT_REASONS]
         if bad:
             found.append(_throttled(record, where, bad, "idle"))
+    slow, pairs = _slow_pairs(record)
+    found += slow
+    checked += pairs
     maximum = {device.index: device.max_sm_clock_hz for device in record.devices}
     for probe in record.probes:
         bad = [reason for reason in probe.throttle if reason in FAULT_REASONS]
@@ -141,3 +148,32 @@ def _throttled(record: NodeRecord, where: str, reasons: list[str], when: str) ->
         "thermal: fans and inlet temperature; power brake: power supply and rack limit",
         value=", ".join(reasons),
     )  # fmt: skip
+
+
+def _slow_pairs(record: NodeRecord) -> tuple[list[Finding], int]:
+    """Peer-to-peer rates far below what the bond between the two devices gives."""
+    if not (has_topology(record.topology_text) and has_nvlinks(record.nvlink_text)):
+        return [], 0
+    fabric = read_fabric(f"{record.topology_text}\n{record.nvlink_text}\n")
+    found = []
+    rows = [p for p in record.probes if p.name == "p2p" and p.peer is not None]
+    for probe in rows:
+        first, second = probe.device or 0, probe.peer or 0
+        if fabric.topology is None or max(first, second) >= fabric.n_gpus:
+            continue
+        if not fabric.topology.nvlinks(first, second):
+            continue
+        limit = fabric.rate(first, second)
+        share = probe.rate / limit
+        if share < _LEAST_OF_LINK:
+            found.append(
+                _fault(
+                    record, "p2p", f"GPU {first}→{second}",
+                    f"{probe.label()}: {show(probe.rate, 'B/s')}, {100 * share:.0f} % of its "
+                    "links' "
+                    f"{show(limit, 'B/s')}",
+                    "check that peer access is on (ACS, IOMMU, container) and the links' errors",
+                    value=probe.rate, reference=limit, change=share - 1,
+                )
+            )  # fmt: skip
+    return found, len(rows)

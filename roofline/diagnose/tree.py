@@ -19,9 +19,10 @@ from roofline.diagnose.baseline import BaselineComparison, compare_baselines
 from roofline.diagnose.device_symptoms import symptom_verdicts
 from roofline.diagnose.fabric import Fabric, read_fabric
 from roofline.diagnose.memory import memory_verdicts
+from roofline.diagnose.record_check import record_verdicts
 from roofline.diagnose.symptoms import Symptoms, read_symptoms
 from roofline.diagnose.together import together_verdicts
-from roofline.diagnose.under_load import load_points, load_verdicts
+from roofline.diagnose.under_load import load_points, load_verdicts, uneven_steps
 from roofline.diagnose.verdict import Diagnosis, Verdict, ordered
 from roofline.hardware.measurement import Measurement
 from roofline.hardware.node_record import NodeRecord
@@ -30,6 +31,7 @@ from roofline.trace.events import Trace
 from roofline.trace.rates import Roofs, datasheet_roofs, roofs_of
 from roofline.trace.result import TraceSummary, summarise
 from roofline.units import number, show
+from roofline.validation.benchmarks.record import BenchmarkRun
 
 TraceLike = str | Path | Trace | TraceSummary
 _ABOVE = 1.2
@@ -41,7 +43,7 @@ def diagnose(
     machine: "str | Measurement | None" = None,
     accelerator: str | None = None,
     trace: "TraceLike | Sequence[TraceLike] | None" = None,
-    benchmark: "str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]]" = (),
+    benchmark: "str | Path | BenchmarkRun | Sequence[str | Path | BenchmarkRun]" = (),
     baseline: "str | Path | NodeRecord | None" = None,
     earlier: "str | Path | NodeRecord | None" = None,
     fleet: "Sequence[str | Path | NodeRecord]" = (),
@@ -78,18 +80,21 @@ def diagnose(
     compared = None
     if baseline is not None:
         compared = compare_baselines(baseline, earlier=earlier, fleet=fleet)
-    files = [benchmark] if isinstance(benchmark, (str, Path, Mapping)) else list(benchmark)
-    points = (*seen.load, *load_points(files))
+    points = (*seen.load, *load_points(_listed(benchmark)))
     verdicts = memory_verdicts(seen)
     if compared is not None:
         verdicts += _health(compared)
     verdicts += alone_verdicts(report, seen, roofs)
     verdicts += symptom_verdicts(report, seen, roofs)
+    if machine is not None:
+        verdicts += record_verdicts(machine, accelerator)
     verdicts += together_verdicts(report, ranks, fabric, compared, seen)
     verdicts += load_verdicts(points, seen)
+    if report is not None:
+        verdicts += uneven_steps(report)
     notes = _against_prediction(prediction, summaries, seen)
     inputs, checked, lacking = _coverage(
-        seen, summaries, ranks, compared, fabric, points, roofs, prediction
+        seen, summaries, ranks, compared, fabric, points, roofs, prediction, machine is not None
     )
     return Diagnosis(
         verdicts=ordered(verdicts),
@@ -102,6 +107,14 @@ def diagnose(
         + notes,
         warnings=tuple(dict.fromkeys(line for summary in summaries for line in summary.warnings)),
     )
+
+
+def _listed(
+    benchmark: "str | Path | BenchmarkRun | Sequence[str | Path | BenchmarkRun]",
+) -> list[str | Path | BenchmarkRun]:
+    if isinstance(benchmark, (str, Path, BenchmarkRun)):
+        return [benchmark]
+    return list(benchmark)
 
 
 def merged_symptoms(given: Any) -> Symptoms:
@@ -199,6 +212,7 @@ def _coverage(
     points: Sequence[Any],
     roofs: Roofs | None,
     prediction: Prediction | None,
+    judged: bool,
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """What was given, which questions that answers, and what the others need."""
     one_device = bool(summaries) or seen.counters is not None
@@ -211,6 +225,7 @@ def _coverage(
             one_device and (roofs is not None or seen.counters is not None),
             "a trace with a measured machine, or DCGM counters",
         ),
+        ("the device's own rates", judged, "a measured machine"),
         ("ranks that trail", ranks is not None, "one trace per rank"),
         ("links and mapping", fabric is not None, "nvidia-smi topo -m and nvlink -s"),
         ("scaling", bool(seen.scaling), "step times at several device counts"),

@@ -6,87 +6,61 @@
     shape buckets     a step just past a captured batch size jumps
 
 Units    seconds; a concurrency is a number of requests in flight.
-Sources  [1] vLLM and SGLang serving benchmarks, keys of their result files (milliseconds there).
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from roofline.diagnose.symptoms import LoadPoint, Symptoms
 from roofline.diagnose.verdict import Verdict
 from roofline.errors import InputError
-from roofline.units import MIB, number, parse, show
+from roofline.trace.result import DeviceReport
+from roofline.units import number, show
+from roofline.validation.benchmarks.detection import read_benchmarks
+from roofline.validation.benchmarks.record import BenchmarkRun, Summary
 
 BRANCH = "under load"
-_LARGEST = 256 * MIB
-_KEYS = {
-    "tpot_s": "median_tpot_ms", "ttft_s": "median_ttft_ms", "itl_p99_s": "p99_itl_ms",
-    "itl_median_s": "median_itl_ms",
-}  # fmt: skip
+_UNEVEN = 1.5
 
 
-def load_points(files: "Iterable[str | Path | Mapping[str, Any]]") -> tuple[LoadPoint, ...]:
-    """Read result files of ``vllm bench serve`` or SGLang's ``bench_serving`` by concurrency.
+def load_points(runs: "Iterable[str | Path | BenchmarkRun]") -> tuple[LoadPoint, ...]:
+    """Read result files of serving benchmarks (vLLM, SGLang, AIPerf, GuideLLM, …) by concurrency.
 
     Raises:
-        InputError: a file is missing, no JSON, or lacks concurrency and times.
+        InputError: a file is missing, of no known tool, or lacks concurrency and times.
 
-    >>> load_points([{"max_concurrency": 8, "median_tpot_ms": 20.0}])[0].tpot_s
+    >>> from roofline.validation.benchmarks.record import Summary
+    >>> run = BenchmarkRun(tool="x", raw_path="a", concurrency=8, tpot_s=Summary(p50=0.02))
+    >>> load_points([run])[0].tpot_s
     0.02
     """
     found = []
-    for file in files:
-        for entry in [file] if isinstance(file, Mapping) else _entries(Path(file)):
-            found.append(_point(entry, "benchmark" if isinstance(file, Mapping) else str(file)))
+    for run in runs:
+        for one in [run] if isinstance(run, BenchmarkRun) else read_benchmarks(run):
+            found.append(_point(one))
     return tuple(sorted(found, key=lambda point: point.concurrency))
 
 
-def _entries(path: Path) -> list[Mapping[str, Any]]:
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path.name}: larger than {_LARGEST // MIB} MiB; no benchmark result")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise InputError(f"{path}: {reason}; give a result file of a serving benchmark") from None
-    try:
-        whole = json.loads(text)
-        entries = whole if isinstance(whole, list) else [whole]
-    except ValueError:
-        try:
-            entries = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except ValueError:
-            raise InputError(f"{path.name}: neither JSON nor JSON Lines; is it cut?") from None
-    if not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise InputError(f"{path.name}: no result object in it")
-    return entries
-
-
-def _point(entry: Mapping[str, Any], name: str) -> LoadPoint:
-    concurrency = _positive(entry.get("max_concurrency")) or _positive(entry.get("concurrency"))
-    values: dict[str, float] = {}
-    for ours, theirs in _KEYS.items():
-        given = _positive(entry.get(theirs))
-        if given is not None:
-            values[ours] = parse(f"{given} ms", "s")
-    rate = _positive(entry.get("output_throughput"))
-    if concurrency is None or not (values or rate):
+def _point(run: BenchmarkRun) -> LoadPoint:
+    times = {
+        "tpot_s": _middle(run.tpot_s),
+        "ttft_s": _middle(run.ttft_s),
+        "itl_median_s": run.itl_s.p50,
+        "itl_p99_s": run.itl_s.p99,
+        "output_tokens_per_s": run.output_tokens_per_s,
+    }
+    known = {name: float(value) for name, value in times.items() if value and value > 0}
+    if not run.concurrency or not known:
         raise InputError(
-            f"{Path(name).name}: no max_concurrency with {', '.join(_KEYS.values())}; run the "
-            "benchmark with --max-concurrency and --save-result"
+            f"{Path(run.raw_path).name}: no concurrency with times; run the benchmark with a cap "
+            "on the requests in flight (vLLM: --max-concurrency)"
         )
-    if rate is not None:
-        values["output_tokens_per_s"] = rate
-    return LoadPoint(concurrency=concurrency, **values)
+    return LoadPoint(concurrency=float(run.concurrency), **known)
 
 
-def _positive(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if 0 < value < 1e12 else None
+def _middle(summary: Summary) -> float | None:
+    return summary.p50 if summary.p50 is not None else summary.mean
 
 
 def load_verdicts(points: tuple[LoadPoint, ...], symptoms: Symptoms) -> list[Verdict]:
@@ -260,3 +234,32 @@ def _buckets(symptoms: Symptoms) -> list[Verdict]:
             )
         ]
     return []
+
+
+def uneven_steps(report: DeviceReport) -> list[Verdict]:
+    """Steps of one trace that differ much: shapes change, prompts mix in, or graphs are missed."""
+    steps = report.summary.steps_s
+    if len(steps) < 3:
+        return []
+    ordered = sorted(steps)
+    middle, longest = ordered[len(ordered) // 2], ordered[-1]
+    if longest < _UNEVEN * middle:
+        return []
+    return [
+        Verdict(
+            branch=BRANCH,
+            cause="steps differ",
+            statement=f"the longest step takes {number(longest / middle, 2)} × the median one",
+            evidence=(
+                f"{len(steps)} steps, median {show(middle, 's')}, longest {show(longest, 's')} "
+                "(trace)",
+            ),
+            confidence="low",
+            refuted_by="the same spread with one prompt and a fixed batch",
+            next_step=(
+                "look at what the longest step launched: a prompt, an uncaptured shape, a "
+                "recompilation"
+            ),
+            gain=f"the median step: {number(longest / middle, 2)} × for the slowest",
+        )
+    ]

@@ -31,38 +31,51 @@ def events_of(document: Any, source: str) -> tuple[Any, Iterable[Any]]:
     return head, _plain(listed)
 
 
-_FIELDS = {
-    "external_id": "External id", "correlation": "correlation", "device": "device",
-    "stream": "stream", "registers": "registers per thread", "moved": "bytes",
-    "occupancy": "est. achieved occupancy %", "graph_node": "graph node id",
-    "dims": "Input Dims", "types": "Input type", "inputs": "Concrete Inputs",
-}  # fmt: skip
+class _Arguments:
+    """The ``args`` of an event."""
+
+    __slots__ = (
+        "correlation", "device", "dims", "external_id", "graph_node", "inputs", "moved",
+        "occupancy", "registers", "stream", "types",
+    )  # fmt: skip
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        find = given.get
+        self.external_id = _scalar(find("External id", find("external id")))
+        self.correlation = _scalar(find("correlation"))
+        self.device = _scalar(find("device"))
+        self.stream = _scalar(find("stream"))
+        self.registers = _scalar(find("registers per thread"))
+        self.occupancy = _scalar(find("est. achieved occupancy %"))
+        self.moved = _scalar(find("bytes"))
+        self.graph_node = _scalar(find("graph node id"))
+        self.dims, self.types = find("Input Dims"), find("Input type")
+        self.inputs = find("Concrete Inputs")
+
+
+class _Event:
+    """One entry of ``traceEvents``."""
+
+    __slots__ = ("args", "cat", "dur", "name", "ph", "pid", "tid", "ts")
+
+    def __init__(self, entry: dict[str, Any]) -> None:
+        category, given = entry.get("cat"), entry.get("args")
+        self.ph = entry.get("ph")
+        self.cat = category if isinstance(category, str) else ""
+        self.name = str(entry.get("name", ""))
+        self.ts, self.dur = _scalar(entry.get("ts")), _scalar(entry.get("dur", 0.0))
+        self.pid, self.tid = _scalar(entry.get("pid")), _scalar(entry.get("tid"))
+        self.args = _Arguments(given) if isinstance(given, dict) else None
+
+
+_NOT_COMPLETE = _Event({})
 
 
 def _plain(listed: list[Any]) -> Iterator[Any]:
     """Events of the standard library's decoder in the shape of the typed ones."""
     for entry in listed:
-        if not isinstance(entry, dict):
-            continue
-        given = entry.get("args")
-        arguments = None
-        if isinstance(given, dict):
-            arguments = {ours: _scalar(given.get(theirs)) for ours, theirs in _FIELDS.items()}
-            for ours in ("dims", "types", "inputs"):
-                arguments[ours] = given.get(_FIELDS[ours])
-            if arguments["external_id"] is None:
-                arguments["external_id"] = _scalar(given.get("external id"))
-        category = entry.get("cat")
-        yield SimpleNamespace(
-            ph=entry.get("ph"),
-            cat=category if isinstance(category, str) else "",
-            name=str(entry.get("name", "")),
-            ts=_scalar(entry.get("ts")),
-            dur=_scalar(entry.get("dur", 0.0)),
-            pid=_scalar(entry.get("pid")),
-            tid=_scalar(entry.get("tid")),
-            args=None if arguments is None else SimpleNamespace(**arguments),
-        )
+        if isinstance(entry, dict):
+            yield _Event(entry) if entry.get("ph") == "X" else _NOT_COMPLETE
 
 
 def _scalar(value: Any) -> Any:

@@ -230,6 +230,7 @@ def _device_dict(report: DeviceReport, top: int) -> dict[str, Any]:
         "name": summary.name,
         "steps": summary.n_steps,
         "step_s": summary.step_s,
+        "steps_s": list(summary.steps_s),
         "window_s": summary.window_s,
         "busy_s": summary.busy_s,
         "busy_share": summary.busy_share,

@@ -25,6 +25,7 @@ from roofline.trace.kernels import PARTS
 from roofline.trace.launches import LaunchCost, launch_cost
 from roofline.trace.parts import parts_of
 
+MATH_ATTENTION = "aten::_scaled_dot_product_attention_math"
 LINEAR_OPERATORS = ("aten::linear", "aten::mm", "aten::addmm", "aten::_scaled_mm")
 
 
@@ -52,8 +53,10 @@ class DeviceSummary:
     copies: int
     kernels_per_step: float | None
     step_s: float | None
+    steps_s: tuple[float, ...]
     linear_calls_per_step: float | None
     linear_operator: str | None
+    math_attention_calls: int
     exposed_communication_s: float
     communication_s: float
     exposed_copy_s: float
@@ -117,8 +120,10 @@ def summarise_device(trace: Trace, device: int) -> DeviceSummary:
         copies=int(np.sum(copy | (events.kind == FILL))),
         kernels_per_step=float(np.sum(kernel)) / n_steps if n_steps else None,
         step_s=step_s,
+        steps_s=tuple((trace.steps.end_s - trace.steps.start_s).tolist()),
         linear_calls_per_step=linear,
         linear_operator=operator,
+        math_attention_calls=int(np.sum(trace.operators.named(MATH_ATTENTION.__eq__))),
         exposed_communication_s=exposed_s(*spans["comm"], [spans["compute"]]),
         communication_s=union(*spans["comm"]).total_s,
         exposed_copy_s=exposed_s(*spans["copy"], [spans["compute"], spans["comm"]]),

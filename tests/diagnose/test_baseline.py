@@ -194,3 +194,15 @@ def test_refusals(tmp_path):
     bad.write_text('{"node": ')
     with pytest.raises(SpecError, match="no node record"):
         compare_baselines(bad)
+
+
+TOPOLOGY = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
+
+
+def test_peer_copies_far_below_their_links():
+    """18 links of 25 GB/s give 450: 390 is healthy, 60 means that copies go another way."""
+    record = healthy().model_copy(update={"topology_text": TOPOLOGY})
+    assert compare_baselines(record).findings == ()
+    slow = changed(record, "p2p", 60 / 390)
+    (finding,) = compare_baselines(slow).findings
+    assert "13 % of its links' 450 GB/s" in finding.text
