@@ -16,6 +16,7 @@ from roofline.errors import RooflineError
 
 VERBS = {
     "sweep": "whole spaces of configurations: the best, the front, the winners",
+    "report": "theory, estimate and measurement of a model on a machine, on one page",
     "calibrate": "terms of a machine from its measured record, and how well they fit",
     "predict": "bounds, estimate, memory and fit of a model on an accelerator",
     "plan": "how many of which accelerator carry a load within its targets, at what cost",
