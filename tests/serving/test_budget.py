@@ -72,6 +72,14 @@ class TestRules:
         kept, half = (under("tensorrt-llm", memory_fraction=f) for f in (0.9, 0.45))
         assert kept.kv_pool_bytes == pytest.approx(2 * half.kv_pool_bytes)
 
+    def test_the_log_of_tensorrt_llm(self):
+        """Issue 1400 (0.8, A100 80GB): 6.53 GiB of a 7B in int8 leave 64.75 GiB of cache."""
+        placement = Placement(load_model("llama-2-7b"), load_accelerator("a100-sxm4-80gb"),
+                              weights=Dtype.INT8, engine=Engine("tensorrt-llm"))  # fmt: skip
+        memory = budget(placement, 1, 1)
+        assert memory.weights_bytes / GIB == pytest.approx(6.53, rel=0.01)
+        assert memory.kv_pool_bytes / GIB == pytest.approx(64.75, rel=0.01)
+
     def test_activations_live_outside_sglangs_fraction(self):
         """aisimulate pull request 263: the pool does not depend on the activation peak."""
         pools = {under("sglang", chunk_tokens=n).kv_pool_bytes for n in (512, 8192)}
