@@ -31,6 +31,11 @@ def events_of(document: Any, source: str) -> tuple[Any, Iterable[Any]]:
     return head, _plain(listed)
 
 
+def _scalar(value: Any) -> Any:
+    """A number or text; None for anything else, truth values included."""
+    return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+
+
 class _Arguments:
     """The ``args`` of an event."""
 
@@ -76,8 +81,3 @@ def _plain(listed: list[Any]) -> Iterator[Any]:
     for entry in listed:
         if isinstance(entry, dict):
             yield _Event(entry) if entry.get("ph") == "X" else _NOT_COMPLETE
-
-
-def _scalar(value: Any) -> Any:
-    """A number or text; None for anything else, truth values included."""
-    return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
