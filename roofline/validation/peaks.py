@@ -99,7 +99,7 @@ def _point(line: Line) -> Point:
         measured = parse(f"{line['value']} TFLOP/s", "FLOP/s")
     return Point(
         id=line["id"], dataset="peaks", group=line["kind"], source=line["source"],
-        engine=line["software"].split(",")[0], accelerator=accelerator.id, model="",
+        engine=line["software"].split()[0].rstrip(","), accelerator=accelerator.id, model="",
         quantity=quantity, setting=f"{line['kind']} {line['dtype']} {line['size']}",
         measured=measured, bound=roof, over_bound=roof / measured,
     )  # fmt: skip
