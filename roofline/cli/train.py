@@ -1,18 +1,12 @@
 """``roofline train``: memory, step time, utilisation, days and cost of a training run."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
-
-if TYPE_CHECKING:
-    from roofline.api.training_result import Training
-    from roofline.timing.interval import Interval
-
-
-JOULES_PER_MWH = 3.6e9
+from roofline.cli.train_tables import headline, tables, words
 
 
 def register(app: typer.Typer) -> None:
@@ -54,6 +48,9 @@ def train_command(
     scenario: Annotated[
         str | None, typer.Option(help="Recommend for pre-training, fine-tuning or lora.")
     ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Data-parallel degrees to compare, such as 8,16,32.")
+    ] = None,
     network: Annotated[str | None, typer.Option(help="Link between nodes, by name.")] = None,
     machine: Annotated[
         str | None, typer.Option(help="Measured record (spec id or file) for the estimate.")
@@ -89,7 +86,15 @@ def train_command(
         "lora_rank": lora_rank,
         "offload": tuple(offload or ()),
     }
-    warnings: list[str] = []
+    spread = {
+        "micro_batch": micro_batch, "tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep,
+        "zero_stage": zero_stage, "interleave": interleave,
+        "sequence_parallel": sequence_parallel,
+    }  # fmt: skip
+    if scale is not None:
+        settings = {**common, **spread, "recompute": recompute, "mode": mode}
+        _scale(model, accelerator, scale, settings, network, machine, plot, form, output)
+        return
     if accelerators is not None:
         found = _best(model, accelerator, accelerators, global_batch, mode, network, common)
         result = train(
@@ -97,11 +102,7 @@ def train_command(
             usd_per_hour=usd_per_hour, machine=machine,
         )  # fmt: skip
     else:
-        common |= {
-            "micro_batch": micro_batch, "tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep,
-            "zero_stage": zero_stage, "interleave": interleave,
-            "sequence_parallel": sequence_parallel,
-        }  # fmt: skip
+        common |= spread
         result = train(
             model, accelerator, mode=_mode(mode), recompute=recompute, global_batch=global_batch,
             tokens=tokens, network=network, usd_per_hour=usd_per_hour, machine=machine, **common,
@@ -113,10 +114,9 @@ def train_command(
         command="train",
         inputs=inputs,
         results=result.to_dict(),
-        tables=_tables(result),
-        lines=_headline(result),
+        tables=tables(result),
+        lines=headline(result),
         assumptions=result.assumptions,
-        warnings=warnings,
     )
     emit(answer, form, output)
     if plot is not None:
@@ -163,6 +163,63 @@ def _best(
     return miss.plan
 
 
+def _scale(
+    model: str,
+    accelerator: str,
+    scale: str,
+    settings: dict[str, Any],
+    network: str | None,
+    machine: str | None,
+    plot: Path | None,
+    form: Format,
+    output: Path | None,
+) -> None:
+    from roofline.api.train_scaling import training_scaling
+    from roofline.errors import InputError
+
+    try:
+        replicas = [int(part) for part in scale.split(",")]
+    except ValueError:
+        raise InputError(f"--scale takes whole numbers such as 8,16,32, got {scale!r}") from None
+    curve = training_scaling(
+        model, accelerator, replicas, network=network, machine=machine, **settings
+    )
+    hides = curve.hiding_micro_batch
+    line = "no micro-batch up to 64 sequences hides the gradient exchange"
+    if hides is not None:
+        line = f"the gradient exchange hides from micro-batch {hides} on"
+    rows = [
+        [
+            point.accelerators, words(point.step.tokens_per_s, ""), f"{point.speed_up:.2f} ×",
+            f"{point.efficiency:.0%}", point.lost_to or "–",
+        ]
+        for point in curve.points
+    ]  # fmt: skip
+    answer = Answer(
+        command="train",
+        inputs={"model": model, "accelerator": accelerator, "scale": replicas, **settings},
+        results=curve.to_dict(),
+        tables=[
+            Table(
+                "Scaling",
+                ["accelerators", "tokens/s (low – high)", "speed-up", "efficiency", "lost to"],
+                rows,
+            )
+        ],
+        lines=[
+            f"{model} on {accelerator}, {replicas[0]} replicas and more",
+            f"at {curve.points[-1].accelerators} accelerators {line}",
+        ],
+        assumptions=curve.assumptions,
+    )
+    emit(answer, form, output)
+    if plot is not None:
+        from roofline.report.training import scaling_figure, write_figure
+
+        write_figure(scaling_figure(curve.points, f"{model} on {accelerator}"), plot)
+        typer.echo(f"wrote {plot}", err=True)
+
+
 def _advise(
     model: str,
     accelerator: str,
@@ -196,105 +253,3 @@ def _advise(
     emit(answer, form, output)
     if best is None:
         raise typer.Exit(3)
-
-
-def _headline(result: "Training") -> list[str]:
-    from roofline.training.choice import plan_words
-    from roofline.units import show
-
-    plan = result.plan
-    lines = [
-        f"{result.arch.name}, {result.arch.parameters:,} parameters, "
-        f"{round(result.trainable):,} trained, on {plan.accelerators} × {result.accelerator.name}",
-        f"{plan_words(plan)}; {plan.global_batch:,} × {plan.sequence_tokens:,} tokens a step",
-    ]
-    needed, usable = result.memory.needed_bytes, result.usable_bytes
-    if result.fits:
-        lines.append(f"fits: {show(usable - needed, 'GiB')} free at the {_peak(result)}")
-    else:
-        lines.append(
-            f"DOES NOT FIT: {show(needed - usable, 'GiB')} missing on each accelerator at the "
-            f"{_peak(result)} ({show(usable, 'GiB')} usable)"
-        )
-    return lines
-
-
-def _peak(result: "Training") -> str:
-    return f"peak ({result.memory.peak_moment})"
-
-
-def _words(interval: "Interval", unit: str) -> str:
-    from roofline.units import show
-
-    low, mid, high = (float(end) for end in (interval.low, interval.mid, interval.high))
-    return f"{show(mid, unit)}  ({show(low, unit)} – {show(high, unit)})"
-
-
-def _tables(result: "Training") -> list[Table]:
-    from roofline.training.memory import PART_WORDS
-    from roofline.training.step_time import PHASE_WORDS
-    from roofline.units import show
-
-    step = result.step
-    rows = [
-        ["step", show(step.bound.seconds, "s"), _words(step.step_s, "s")],
-        ["tokens/s", show(step.tokens / step.bound.seconds, ""), _words(step.tokens_per_s, "")],
-        ["MFU", "", _percent(step.mfu)],
-        ["HFU", "", _percent(step.hfu)],
-        ["FLOP a step, exact", show(step.model_flop, "FLOP"), ""],
-        [
-            "FLOP a step, 6·N",
-            show(result.to_dict()["step"]["rule_of_thumb_flop"], "FLOP"),
-            "",
-        ],
-    ]
-    run = result.run
-    if run is not None:
-        rows.append(["run", "", _words(run.seconds, "s")])
-        if run.energy_j is not None:
-            rows.append(
-                ["energy at rated power, MWh", "", _words(run.energy_j.scaled(1 / 3.6e9), "")]
-            )
-        if run.usd is not None:
-            rows.append(["cost, USD", "", _words(run.usd, "")])
-    times = Table(
-        f"Time, limited by {step.bound.limited_by}", ["", "bound", "estimate (low – high)"], rows
-    )
-    total = step.parts.total
-    phases = Table(
-        "Where a step goes (middle of the estimate)",
-        ["phase", "time", "share"],
-        [
-            [
-                words,
-                show(getattr(step.parts, name), "s"),
-                f"{getattr(step.parts, name) / total:.1%}",
-            ]
-            for name, words in PHASE_WORDS.items()
-            if getattr(step.parts, name) > 0
-        ],
-    )
-    parts = result.memory.peak.by_name()
-    held = Table(
-        f"Memory of one accelerator at the {_peak(result)}, "
-        f"{show(result.usable_bytes, 'GiB')} usable",
-        ["part", "size", "share"],
-        [
-            *(
-                [PART_WORDS[name], show(size, "GiB"), f"{size / result.usable_bytes:.1%}"]
-                for name, size in parts.items()
-                if size > 0
-            ),
-            [
-                "outside the allocator",
-                show(result.memory.outside_bytes, "GiB"),
-                f"{result.memory.outside_bytes / result.usable_bytes:.1%}",
-            ],
-        ],
-    )
-    return [times, phases, held]
-
-
-def _percent(interval: "Interval") -> str:
-    low, mid, high = (float(end) for end in (interval.low, interval.mid, interval.high))
-    return f"{mid:.1%}  ({low:.1%} – {high:.1%})"

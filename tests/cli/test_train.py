@@ -43,3 +43,16 @@ def test_a_figure_is_written(tmp_path, capsys):
     assert run(["train", "llama-3.1-8b", H200, "--mode", "lora", "--plot", str(target)]) == 0
     assert target.read_bytes().startswith(b"\x89PNG")
     assert "wrote" in capsys.readouterr().err
+
+
+def test_scaling_says_what_is_lost_to_what(tmp_path, capsys):
+    asked = ["train", "llama-3.1-8b", "a100-sxm4-80gb", "--scale", "8,32", "--mode", "mixed"]
+    asked += ["--recompute", "full", "--network", "ethernet-25gbe", "--format", "json"]
+    assert run([*asked, "--plot", str(tmp_path / "scaling.svg")]) == 0
+    points = json.loads(capsys.readouterr().out)["results"]["points"]
+    assert [point["accelerators"] for point in points] == [8, 32]
+    assert points[1]["efficiency"] < 0.75
+    assert "gradient exchange" in points[1]["lost_to"]
+    assert "<svg" in (tmp_path / "scaling.svg").read_text()
+    assert run(["train", "llama-3.1-8b", "a100-sxm4-80gb", "--scale", "a,b"]) == 1
+    assert "whole numbers such as 8,16,32" in capsys.readouterr().err
