@@ -22,7 +22,6 @@ from roofline.dtypes import Dtype
 from roofline.economics.cost import gpu_hours_per_million_tokens, usd_per_million_tokens
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator, load_accelerator
-from roofline.hardware.measurement import Measurement
 from roofline.models.architecture import Architecture
 from roofline.models.config import load_model
 from roofline.serving.budget import memory_budget
@@ -41,6 +40,8 @@ from roofline.work.weights import stored_bytes
 
 if TYPE_CHECKING:
     import pandas
+
+    from roofline.hardware.measurement import Measurement
 
 DEFAULT_PROMPT_TOKENS = 2048
 DEFAULT_OUTPUT_TOKENS = 256
@@ -258,7 +259,7 @@ def predict(
     weights: str | Dtype | None = None,
     kv: str | Dtype | None = None,
     engine: str | Engine = "ideal",
-    machine: str | Path | Measurement | None = None,
+    machine: "str | Path | Measurement | None" = None,
     compute: str | None = None,
     network: str | None = None,
     usd_per_hour: float | None = None,

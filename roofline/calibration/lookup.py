@@ -6,6 +6,7 @@ Sources  measurements/calibration and the record that was asked for.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from roofline.calibration.engines import (
     IDEAL_SPREAD,
@@ -14,18 +15,15 @@ from roofline.calibration.engines import (
     engine_fit,
     engine_terms,
 )
-from roofline.calibration.machine import MachineFit, fit_machine
 from roofline.calibration.store import calibration_path, read_calibration
 from roofline.calibration.typical import device_class, typical_terms
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
-from roofline.hardware.measurement import (
-    Measurement,
-    load_measurement,
-    parse_measurement,
-    to_json,
-)
 from roofline.timing.terms import DeviceTerms, EngineTerms, Spread
+
+if TYPE_CHECKING:
+    from roofline.calibration.machine import MachineFit
+    from roofline.hardware.measurement import Measurement
 
 CLASS_SPREAD = Spread(0.8, 1.6, 0, "no record of this machine: class-typical terms")
 """Widens the interval where a device was not measured."""
@@ -100,6 +98,8 @@ def _measured(
             else:
                 terms = _of_published(terms, engine, accelerator, words)
             return Terms(calibration.device, terms, True, tuple(words))
+    from roofline.hardware.measurement import load_measurement  # records only where one is asked
+
     record = load_measurement(machine)
     if record.device.spec_id is not None:
         _check_same(accelerator, record.device.spec_id, machine)
@@ -132,10 +132,15 @@ def _check_same(accelerator: Accelerator, spec_id: str, machine: object) -> None
         )
 
 
-def _fit(record: Measurement, accelerator: Accelerator) -> MachineFit:
+def _fit(record: "Measurement", accelerator: Accelerator) -> "MachineFit":
+    from roofline.hardware.measurement import to_json
+
     return _cached_fit(to_json(record), accelerator.model_dump_json())
 
 
 @lru_cache(maxsize=8)
-def _cached_fit(record: str, accelerator: str) -> MachineFit:
+def _cached_fit(record: str, accelerator: str) -> "MachineFit":
+    from roofline.calibration.machine import fit_machine
+    from roofline.hardware.measurement import parse_measurement
+
     return fit_machine(parse_measurement(record), Accelerator.model_validate_json(accelerator))

@@ -63,7 +63,9 @@ class Calibration:
     residuals: tuple[tuple[str, int, float, float, str], ...] = ()
 
 
-_ADAPTER: TypeAdapter[Calibration] = TypeAdapter(Calibration)
+@lru_cache(maxsize=1)
+def _adapter() -> "TypeAdapter[Calibration]":
+    return TypeAdapter(Calibration)
 
 
 def calibration_path(name: str) -> Path | None:
@@ -91,7 +93,7 @@ def read_calibration(path: Path) -> Calibration:
 def _read(path: Path, mtime_ns: int) -> Calibration:
     del mtime_ns  # part of the key, so that a changed file is read again
     try:
-        return _ADAPTER.validate_json(path.read_bytes())
+        return _adapter().validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -102,7 +104,7 @@ def write_calibration(calibration: Calibration, path: Path) -> Path:
     """Write a calibration file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    content = json.loads(_ADAPTER.dump_json(calibration))
+    content = json.loads(_adapter().dump_json(calibration))
     temporary.write_text(json.dumps(_rounded(content), indent=1) + "\n")
     os.replace(temporary, path)
     return path

@@ -11,6 +11,7 @@ Sources  Definitions of bound and estimate: ``timing.steps`` and ``timing.estima
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +19,6 @@ from roofline.calibration.lookup import Terms, find_terms
 from roofline.dtypes import Dtype, find_dtype
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
-from roofline.hardware.measured import measured_accelerator
-from roofline.hardware.measurement import Measurement, load_measurement
 from roofline.models.architecture import Architecture
 from roofline.serving.engines import Engine, find_engine
 from roofline.timing.estimate import StepEstimate, estimate_step
@@ -31,6 +30,9 @@ from roofline.timing.terms import Spread
 from roofline.units import Numeric, show
 from roofline.work.operators import Formats, Operator, Step, step_operators
 from roofline.work.weights import chosen_format, own_format
+
+if TYPE_CHECKING:
+    from roofline.hardware.measurement import Measurement
 
 WHOLE_MODEL_FORMATS = ("fp32", "bf16", "fp16")
 """Formats that, asked for, are the model's own type too: embeddings and norms with the rest."""
@@ -195,7 +197,7 @@ def deploy(
     weights: str | Dtype | None = None,
     kv: str | Dtype | None = None,
     engine: str | Engine = "ideal",
-    machine: str | Path | Measurement | None = None,
+    machine: "str | Path | Measurement | None" = None,
     compute: str | None = None,
     network: str | None = None,
 ) -> Deployment:
@@ -262,10 +264,13 @@ def deploy(
 
 
 def _with_roofs(
-    accelerator: Accelerator, machine: str | Path | Measurement | None, words: list[str]
+    accelerator: Accelerator, machine: "str | Path | Measurement | None", words: list[str]
 ) -> Accelerator:
     """Give a CPU, which has no datasheet, the roofs of its record; say that they are measured."""
     if accelerator.kind == "cpu" and not accelerator.is_measured and machine is not None:
+        from roofline.hardware.measured import measured_accelerator
+        from roofline.hardware.measurement import load_measurement
+
         accelerator = measured_accelerator(load_measurement(machine))
     if accelerator.is_measured:
         words.append(
