@@ -173,13 +173,26 @@ def run_beside(
         raise MissingDataError(
             f"{run.raw_path} does not state the lengths; give prompt_tokens= and output_tokens="
         )
+    _check("prompt_tokens", run.prompt_tokens, 0, run.raw_path)
+    _check("output_tokens", run.output_tokens, 1, run.raw_path)
     if run.speculative:
         words.append(f"{run.speculative}: not modelled, the prediction is of one token a step")
-    together = _batch(run, batch, words) / deployment.parallel.dp
+    whole = _batch(run, batch, words)
+    _check("batch", whole, 0, run.raw_path)
+    together = whole / deployment.parallel.dp
     quantities = _quantities(run, deployment, max(together, 1.0))
     if not quantities:
         raise InputError(f"{run.raw_path} states no TTFT, TPOT, latency or output rate")
     return Beside(run, deployment, together, quantities, (*words, *deployment.assumptions))
+
+
+LARGEST_COUNT = 1e9
+"""Tokens or sequences past which a file is wrong, whatever it says."""
+
+
+def _check(name: str, value: float, least: float, path: str) -> None:
+    if not least <= value <= LARGEST_COUNT:
+        raise InputError(f"{path}: {name} of {value:g} is not from {least:g} to {LARGEST_COUNT:g}")
 
 
 def _batch(run: BenchmarkRun, given: float | None, words: list[str]) -> float:

@@ -1,13 +1,16 @@
 """Validation: scores worked by hand, the gate, and the command."""
 
+import contextlib
 import json
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roofline.cli.main import run
-from roofline.errors import InputError, SpecError, UnknownNameError
+from roofline.errors import InputError, RooflineError, SpecError, UnknownNameError
 from roofline.report.validation_plot import save_validation_figure, validation_figure
 from roofline.validation.beside import beside, beside_frame
 from roofline.validation.datasets import DataSet
@@ -175,6 +178,19 @@ def test_a_users_run_is_predicted_at_its_running_batch(serve):
     assert by_name["output_tokens_per_s"].bound > 512
     assert any("4.59 sequences decode together of at most 32" in line for line in found.assumptions)
     assert len(beside_frame([found])) == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    field=st.sampled_from([name for name in SERVE if name != "model_id"]),
+    value=st.floats() | st.integers() | st.text(max_size=4) | st.none(),
+)
+def test_no_number_in_a_file_gives_a_traceback(tmp_path_factory, field, value):
+    path = tmp_path_factory.mktemp("odd") / "serve.json"
+    path.write_text(json.dumps({**SERVE, field: value}))
+    with contextlib.suppress(RooflineError):  # one clear line; anything else fails the test
+        for found in beside(path, "h100-sxm5-80gb"):
+            assert all(0 < q.bound < math.inf for q in found.quantities)
 
 
 def test_a_file_without_model_asks_for_it(tmp_path):
