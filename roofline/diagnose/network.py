@@ -13,12 +13,13 @@ from roofline.errors import InputError
 from roofline.units import parse
 
 _CHANNEL = re.compile(
-    r"Channel\s+(\d+)(?:/\d+)?\s*:\s*(\d+)(?:\[[0-9a-f]+\])?\s*->\s*(\d+)(?:\[[0-9a-f]+\])?"
+    r"Channel\s+(\d{1,6})(?:/\d+)?\s*:\s*(\d{1,9})(?:\[[0-9a-f]+\])?"
+    r"\s*->\s*(\d{1,9})(?:\[[0-9a-f]+\])?"
     r"(?:\s*\[\w+\])?\s+via\s+(\S+)",
     re.IGNORECASE,
 )
 _VERSION = re.compile(r"NCCL version (\S+)")
-_RANKS = re.compile(r"nranks (\d+)", re.IGNORECASE)
+_RANKS = re.compile(r"nranks (\d{1,9})", re.IGNORECASE)
 _ADAPTER = re.compile(r"^CA '([^']+)'")
 
 
@@ -141,7 +142,7 @@ def parse_ibstat(text: str) -> tuple[Port, ...]:
             adapter = named[1]
             continue
         key, _, value = line.strip().partition(":")
-        if re.fullmatch(r"Port \d+", key) and adapter:
+        if re.fullmatch(r"Port \d{1,6}", key) and adapter:
             ports.append({"adapter": adapter, "port": key.split()[1]})
         elif ports and adapter:
             ports[-1][key.lower()] = value.strip()

@@ -20,9 +20,9 @@ from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator, accelerator_ids, load_accelerator
 from roofline.units import GB
 
-_GPU = re.compile(r"^\s*GPU\s+(\d+)\s*:\s*(.*?)\s*(?:\(UUID.*)?$", re.IGNORECASE)
-_LINK = re.compile(r"^\s*Link\s+(\d+)\s*:\s*(.+?)\s*$", re.IGNORECASE)
-_RATE = re.compile(r"([\d.]+)\s*GB/s", re.IGNORECASE)
+_GPU = re.compile(r"^\s*GPU\s+(\d{1,6})\s*:\s*(.*?)\s*(?:\(UUID.*)?$", re.IGNORECASE)
+_LINK = re.compile(r"^\s*Link\s+(\d{1,6})\s*:\s*(.+?)\s*$", re.IGNORECASE)
+_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*GB/s", re.IGNORECASE)
 _NOMINAL_GB_PER_S = (14.0625, 20.0, 25.0, 50.0, 100.0)
 _SAME_RATE = 0.02
 

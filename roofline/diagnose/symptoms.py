@@ -144,7 +144,7 @@ def read_symptoms(source: "str | Path | Mapping[str, Any] | Symptoms") -> Sympto
         return _validated(read_yaml(Path(source)).value, name)
     try:
         return _validated(json.loads(text), name)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SpecError(
             f"{name[:80]!r}: neither JSON, YAML, an out-of-memory message nor DCGM metrics"
         ) from None
@@ -218,7 +218,11 @@ def parse_out_of_memory(text: str) -> OutOfMemory:
         raise SpecError(
             "the out-of-memory message lacks 'Tried to allocate …' or '… is free'; give all of it"
         )
-    return OutOfMemory(**found)
+    try:
+        return OutOfMemory(**found)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise SpecError(f"out-of-memory message, {first['loc'][0]}: {first['msg']}") from None
 
 
 _DCGM = {

@@ -20,7 +20,7 @@ from roofline.errors import InputError
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _DEVICE = re.compile(r"(GPU|NIC|mlx|bnxt|hfi|ib|rocep|efa|roce)[\w-]*\d\w*", re.IGNORECASE)
-_CELL = re.compile(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|PSB|N/A")
+_CELL = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB|N/A")
 _NIC_NAME = re.compile(r"^\s*(NIC\d+):\s*(\S+)", re.MULTILINE)
 
 RANK = {"NV": 0, "PIX": 1, "PXB": 2, "PHB": 3, "NODE": 4, "SYS": 5, "SOC": 5, "PSB": 5}
