@@ -1,0 +1,66 @@
+"""The two baselines of the H200 machine, and faults injected into a copy of the second."""
+
+from pathlib import Path
+
+import pytest
+
+from roofline.diagnose.baseline import compare_baselines
+from roofline.hardware.node_record import read_node_record
+
+FOLDER = Path(__file__).resolve().parents[2] / "measurements/baselines/h200-sxm-141gb"
+FILES = sorted(FOLDER.glob("*.json"))
+pytestmark = pytest.mark.skipif(len(FILES) < 2, reason="needs the two recorded baselines")
+
+
+@pytest.fixture
+def earlier():
+    return read_node_record(FILES[0])
+
+
+@pytest.fixture
+def later():
+    return read_node_record(FILES[1])
+
+
+def test_the_probes_are_those_of_an_h200(later):
+    """Bandwidth and matmul between the reference runs' figures (4.17 TB/s, 786 TFLOP/s) ± 15 %."""
+    rates = {probe.name: probe.rate for probe in later.probes}
+    assert rates["copy"] == pytest.approx(4.17e12, rel=0.15)
+    assert rates["matmul"] == pytest.approx(786e12, rel=0.15)
+    assert "H200" in later.devices[0].name
+    assert later.devices[0].max_sm_clock_hz == 1980e6
+
+
+def test_the_same_machine_twice_has_no_fault(earlier, later):
+    found = compare_baselines(later, earlier=earlier)
+    assert [f.text for f in found.findings if f.severity == "fault"] == []
+
+
+def test_an_injected_dead_link_is_found(earlier, later):
+    if "Link 0" not in later.nvlink_text:
+        pytest.skip("recorded on a machine with one GPU and no NVLink status")
+    lines = later.nvlink_text.splitlines()
+    at = next(i for i, line in enumerate(lines) if "Link 7" in line)
+    lines[at] = "\t Link 7: <inactive>"
+    sick = later.model_copy(update={"nvlink_text": "\n".join(lines) + "\n"})
+    first = compare_baselines(sick, earlier=earlier).findings[0]
+    assert (first.what, first.severity) == ("NVLink", "fault")
+    assert "17 of the 18 links" in first.text
+
+
+def test_an_injected_throttled_clock_is_found(earlier, later):
+    probes = tuple(
+        probe.model_copy(
+            update={
+                "sm_clock_hz": 1005e6,
+                "median_s": probe.median_s * 1.4,
+                "throttle": ("hardware thermal slowdown",),
+            }
+        )
+        if probe.name == "matmul under load"
+        else probe
+        for probe in later.probes
+    )
+    found = compare_baselines(later.model_copy(update={"probes": probes}), earlier=earlier)
+    assert {"throttle", "clock"} <= {f.what for f in found.findings if f.severity == "fault"}
+    assert any(f.what == "matmul" and f.severity == "slower" for f in found.findings)
