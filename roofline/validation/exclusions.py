@@ -143,6 +143,12 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         (ESTIMATE,),
     ),
     Exclusion(
+        "sequences alike",
+        "llama-batched-bench's own tokens: sequences share experts, below what even routing reads",
+        lambda row: "llama-batched-bench" in row.notes and (row.batch or 1) > 1,
+        (ESTIMATE,),
+    ),
+    Exclusion(
         "cold start",
         "a mean of about ten requests, the first of which compiles and warms the server up",
         lambda row: row.quantity == "ttft" and re.search(r"n_req 10\b", row.notes) is not None,

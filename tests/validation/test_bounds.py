@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from roofline.validation.bounds import bound_rows
+from roofline.validation.estimates import row_deployment
 from roofline.validation.exclusions import BOUND, judged_rows
 from roofline.validation.models import row_model
 from roofline.validation.rows import all_rows, engine_rows, serving_rows
 from roofline.validation.storage import row_architecture, stored_as
+from roofline.work.operators import Step
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +107,15 @@ def test_models_of_rows_have_their_published_sizes():
               "qwen3.5-122b-a10b": 122.11, "glm-4.7-flash": 29.94}  # fmt: skip
     for name, billions in stated.items():
         assert row_model(name).parameters / 1e9 == pytest.approx(billions, rel=2e-4)
+
+
+def test_why_a_bound_counts_the_fewest_experts():
+    """gpt-oss-120b on a GB10, 32 alike sequences (llama-batched-bench, b6918): 102 ms a step.
+
+    Even routing would read 126 of 128 experts a layer, 151 ms; a bound may count 4.
+    """
+    row = next(row for row in serving_rows() if row.id == "s08908")
+    deployment = row_deployment(row)
+    step = Step(row.running_batch, row.decode_context_tokens + 1)
+    assert float(deployment.bound(step).with_expected_experts_s) > 1.3 * row.value
+    assert bound_rows([row])[0].ratio > 1
