@@ -5,9 +5,9 @@
     cost per million tokens at full load; GPU-hours beside it
 
 Units    base units; USD as the names say.
-Limits   One replica that runs the workload all the time; targets and queueing are ``plan``'s. With
-         a concurrency the running batch follows from Little's law in steady state.
-Sources  ``api.predict``, ``api.train``, ``planning.lane`` (concurrency), ``economics`` (money).
+Limits   One replica that runs the workload all the time; targets and queueing are ``plan``'s. A
+         concurrency is a closed loop, simulated: each answer sends the next request.
+Sources  ``api.predict``, ``api.train``, ``serving.simulation`` (concurrency), ``economics``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

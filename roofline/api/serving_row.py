@@ -6,8 +6,6 @@ Units    base units; rates of one accelerator where the field says so.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from roofline.api.comparison import Row
 from roofline.api.predict import Prediction, predict
 from roofline.economics.cost import (
@@ -22,6 +20,7 @@ from roofline.planning.candidate import Candidate
 from roofline.planning.lane import Lane, lane_of
 from roofline.planning.pricing import Charge, charge
 from roofline.serving.inverse import fewest_accelerators
+from roofline.serving.simulation import simulate
 from roofline.serving.traffic import Traffic
 from roofline.timing.interval import Interval
 from roofline.timing.parallel import Parallel
@@ -29,6 +28,10 @@ from roofline.units import show
 
 if TYPE_CHECKING:
     from roofline.api.compare import Setting
+
+
+WAVES, LEAST_SIMULATED, MOST_SIMULATED = 8, 64, 20_000
+"""Requests of a simulated closed loop: waves of the concurrency, within limits."""
 
 
 def serving_row(setting: "Setting", device: Accelerator) -> tuple[Row, list[str], list[str]]:
@@ -103,7 +106,7 @@ def _concurrent(
     concurrency: int,
     words: list[str],
 ) -> tuple[Row, list[str], list[str]]:
-    """Requests in flight: the running batch follows from Little's law in the steady state."""
+    """Requests in flight: a closed loop, simulated; the running batch follows from it."""
     workload = setting.workload
     traffic = Traffic(
         requests_per_s=1.0,
@@ -113,8 +116,9 @@ def _concurrent(
     candidate = Candidate(
         prediction.deployment, prediction.placement, prediction.memory.kv_pool_bytes
     )
+    each = max(round(concurrency / candidate.lanes), 1)
     found = {
-        end: _in_flight(lane_of(candidate, traffic, times=end), concurrency / candidate.lanes)
+        end: _in_flight(lane_of(candidate, traffic, times=end), each)
         for end in ("low", "mid", "high")
     }
     rate = Interval(*(found[end][0] * candidate.lanes for end in ("high", "mid", "low")))
@@ -127,8 +131,8 @@ def _concurrent(
     lane = lane_of(candidate, traffic)
     share = lane.prefill_share(float(rate.mid) / candidate.lanes)
     words.append(
-        f"{device.id}: {concurrency} requests in flight, of which {running:.1f} decode (Little's "
-        "law); prefill chunks share the steps"
+        f"{device.id}: {concurrency} requests in flight, of which {running:.1f} decode on "
+        "average (closed loop, simulated); prefill chunks share the steps"
     )
     parts = prediction.prefill if share > 0.5 else prediction.decode
     return _row(
@@ -138,24 +142,28 @@ def _concurrent(
     )  # fmt: skip
 
 
-def _in_flight(lane: Lane, concurrency: float) -> tuple[float, float, float, float]:
-    """Rate, TTFT, TPOT and running sequences at so many requests in flight.
+def _in_flight(lane: Lane, concurrency: int) -> tuple[float, float, float, float]:
+    """Simulate a closed loop: rate, mean TTFT and TPOT, and sequences that decode on average.
 
-    Past what the cache holds, or what is stable, the rate stays and requests wait for their turn.
+    The first wave, when all prompts come at once, is left out of the means.
     """
-    state, gaps = lane.steady, lane.traffic.mean_output_tokens - 1
-    held = lane.serving.kv_pool_tokens / lane.mean_held_tokens
-    end = max(min(lane.valid, int(np.searchsorted(state.running, held, side="right"))), 1)
-    ttft = state.mean_wait_s + state.prefill_s + state.step_s / 2 + lane.serving.request_s
-    in_flight = (state.requests_per_s * (ttft + gaps * state.tpot_s))[:end]
-    at = float(np.interp(concurrency, in_flight, np.arange(end)))
-
-    def value(column: np.ndarray) -> float:
-        return float(np.interp(at, np.arange(end), column[:end]))
-
-    rate, tpot = value(state.requests_per_s), value(state.tpot_s)
-    waited = concurrency / rate - gaps * tpot  # Little's law
-    return rate, max(waited, value(ttft)), tpot, value(state.running)
+    serving = lane.serving
+    count = max(min(WAVES * concurrency, MOST_SIMULATED), 2 * concurrency, LEAST_SIMULATED)
+    run = simulate(
+        lane.traffic.sample(count),
+        serving.table,
+        chunk_tokens=serving.chunk_tokens,
+        max_batch=serving.max_batch,
+        kv_pool_tokens=serving.kv_pool_tokens,
+        tokens_per_step=serving.tokens_per_step,
+        request_s=serving.request_s,
+        in_flight=concurrency,
+    )
+    later = slice(concurrency, None)
+    ttft, tpot = float(run.ttft_s[later].mean()), float(run.tpot_s[later].mean())
+    gaps = lane.traffic.mean_output_tokens - 1
+    rate = concurrency / (ttft + gaps * tpot)  # Little's law
+    return rate, ttft, tpot, rate * gaps * tpot
 
 
 def _row(

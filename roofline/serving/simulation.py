@@ -129,6 +129,7 @@ def simulate(
     tokens_per_step: float = 1.0,
     prefill: bool = True,
     request_s: float = 0.0,
+    in_flight: int | None = None,
 ) -> Simulation:
     """Run requests through one replica.
 
@@ -141,6 +142,8 @@ def simulate(
         preempt: what a full cache means, see Limits.
         tokens_per_step: output tokens a decode step gives each sequence; above 1 with speculation.
         request_s: time that handling a request takes beside the device, added to its first token.
+        in_flight: a closed loop: so many requests are sent at once, each further one when one is
+            answered, whatever the arrival times were; None: requests arrive when they say.
         prefill: False for a decode pool: prompts come with their cache, computed elsewhere.
 
     Raises:
@@ -156,11 +159,14 @@ def simulate(
     """
     slots = table.max_batch if max_batch is None else max_batch
     _check(requests, table, chunk_tokens, slots, kv_pool_tokens, tokens_per_step)
+    if in_flight is not None and (isinstance(in_flight, bool) or in_flight < 1):
+        raise InputError(f"in_flight needs to be at least 1, got {in_flight!r}")
     if not (request_s >= 0 and math.isfinite(request_s)):
         raise InputError(f"request_s needs to be at least 0, got {request_s}")
     run = _run(
         requests, table, chunk_tokens, slots, kv_pool_tokens,
-        preempt=preempt, gain=tokens_per_step, prefill=prefill,
+        preempt=preempt, gain=tokens_per_step, prefill=prefill, in_flight=in_flight,
+        think_s=request_s,
     )  # fmt: skip
     return replace(
         run, first_token_s=run.first_token_s + request_s, finish_s=run.finish_s + request_s
@@ -202,6 +208,8 @@ def _run(
     preempt: bool,
     gain: float,
     prefill: bool,
+    in_flight: int | None = None,
+    think_s: float = 0.0,
 ) -> Simulation:
     """Go from event to event; plain lists and local names, because this loop is the cost."""
     arrival: list[float] = requests.arrival_s.tolist()
@@ -209,6 +217,10 @@ def _run(
     output: list[int] = requests.output_tokens.tolist()
     cached: list[int] = requests.cached_tokens.tolist()
     count = len(arrival)
+    sent = count
+    if in_flight is not None:
+        sent = min(in_flight, count)
+        arrival = [0.0] * sent + [math.inf] * (count - sent)
     decode_s: list[float] = table.decode_s.tolist()
     context_s: list[float] = table.context_s.tolist()
     mixed_s: list[float] = table.mixed_s.tolist()
@@ -287,7 +299,7 @@ def _run(
             steps = ends[0][0] - step
             base = decode_s[n] + context_s[n] * context
             growth = context_s[n] * n * gain
-            if head < count and n < slots and not put_out and arrival[head] > now:
+            if head < sent and n < slots and not put_out and arrival[head] > now:
                 steps = min(steps, _steps_until(arrival[head] - now, base, growth))
             if limited and not whole:
                 room = pool - context - reserved
@@ -314,6 +326,9 @@ def _run(
                 reserved -= prompt[request] + output[request]
             finish[request] = now
             finished += 1
+            if sent < count:
+                arrival[sent] = now + think_s
+                sent += 1
 
         for request in fresh:
             if not whole:
@@ -325,6 +340,9 @@ def _run(
             if rest <= 0:
                 finish[request] = now
                 finished += 1
+                if sent < count:
+                    arrival[sent] = now + think_s
+                    sent += 1
                 if whole:
                     reserved -= prompt[request] + output[request]
                 continue
@@ -352,7 +370,7 @@ def _run(
             preemptions += 1
 
     return Simulation(
-        requests.arrival_s,
+        np.array(arrival),
         np.array(first),
         np.array(finish),
         requests.prompt_tokens,

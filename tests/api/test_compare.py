@@ -84,7 +84,7 @@ def test_requests_that_find_no_room_wait():
         compare(MODEL, Workload(2048, 256, concurrency=count), ["l4"]).rows[0]
         for count in (2000, 10_000)
     ]
-    assert rows[0].tokens_per_s.mid == pytest.approx(rows[1].tokens_per_s.mid)
+    assert rows[0].tokens_per_s.mid == pytest.approx(rows[1].tokens_per_s.mid, rel=0.01)
     assert rows[1].ttft_s.mid == pytest.approx(5 * rows[0].ttft_s.mid, rel=0.1)
 
 

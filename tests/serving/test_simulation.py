@@ -185,3 +185,22 @@ def test_percentile_of_an_unknown_metric():
         run.percentile("itl", 95)
     assert math.isnan(run.percentile("tpot_s", 95))
     assert not any(key.endswith("tpot_s") for key in run.to_dict())
+
+
+def test_a_closed_loop_keeps_its_requests_in_flight():
+    """Little's law: what is in flight is rate × mean time in system; one in flight never waits."""
+    traffic = Traffic(requests_per_s=1, prompt_tokens=LogNormal(200), output_tokens=LogNormal(60))
+    table = tabulate(
+        lambda n, context, chunk, pairs: 0.01 + 1e-4 * (n + chunk) + 1e-7 * context,
+        max_batch=64, chunk_tokens=512, context_tokens=230,
+    )  # fmt: skip
+    requests = traffic.sample(2000, seed=4)
+    run = simulate(requests, table, chunk_tokens=512, in_flight=16)
+    steady = slice(200, 1800)
+    span = run.finish_s[1800] - run.finish_s[200]
+    assert 1600 / span * run.e2e_s[steady].mean() == pytest.approx(16, rel=0.03)
+    alone = simulate(requests, table, chunk_tokens=512, in_flight=1)
+    assert alone.peak_batch == 1
+    assert alone.arrival_s[1:] == pytest.approx(alone.finish_s[:-1])
+    with pytest.raises(InputError, match="in_flight"):
+        simulate(requests, table, chunk_tokens=512, in_flight=0)
