@@ -10,13 +10,14 @@ Sources  See facts.py.
 from dataclasses import replace
 
 from roofline.models.architecture import LayerGroup
+from roofline.models.attention_parts import AttentionStyle, Heads, grouped_query
 from roofline.models.draft import Draft, output_head
 from roofline.models.families.facts import Choice, Facts
 from roofline.models.families.prediction import prediction_layers
 from roofline.models.families.sparse import dense_width, expert_block, n_experts, sparse_layers
 from roofline.models.families.windows import layer_kinds, window_of
 from roofline.models.fields import Fields
-from roofline.models.parts import AttentionStyle, Heads, Part, feed_forward, grouped_query, join
+from roofline.models.parts import Part, feed_forward, join
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
 HIDDEN = ("hidden_size", "d_model", "n_embd", "model_dim")
@@ -140,7 +141,8 @@ def transform(fields: Fields, facts: Facts, hidden: int, *, sparse: bool) -> Par
         width = dense_width(fields, hidden, four_times=four_times)
     return feed_forward(
         hidden, width, gated=facts.gated, bias=choose(fields, facts.mlp_bias),
-        path=facts.mlp_path, names=facts.mlp_names, small=facts.ffn_small * width,
+        path=facts.mlp_path, names=facts.mlp_names,
+        packed=facts.mlp_packed, small=facts.ffn_small * width,
     )  # fmt: skip
 
 

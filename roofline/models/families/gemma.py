@@ -7,13 +7,14 @@ Sources  See facts.py.
 from dataclasses import replace
 
 from roofline.models.architecture import Linear, Split
+from roofline.models.attention_parts import AttentionStyle, Heads, grouped_query
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import HIDDEN, LAYERS, VOCAB, close, heads_of
 from roofline.models.families.facts import Facts
 from roofline.models.families.sparse import DENSE_WIDTH, expert_block, n_experts
 from roofline.models.families.windows import layer_kinds, window_of
 from roofline.models.fields import Fields
-from roofline.models.parts import AttentionStyle, Heads, Part, feed_forward, grouped_query, join
+from roofline.models.parts import Part, feed_forward, join
 
 GEMMA3N = Facts(tied=True, head_dim=256, window="gemma3n")
 GEMMA4 = Facts(
@@ -68,7 +69,11 @@ def read_gemma3n(fields: Fields) -> Draft:
         hidden,
     )
     altup = Part(
-        (Linear("altup.modality_router", hidden, streams, quantisable=False),),
+        (
+            Linear(
+                "altup.modality_router", hidden, streams, split=Split.REPLICATED, quantisable=False
+            ),
+        ),
         2 * hidden + streams * streams + streams**3,  # scale, norm, correction, prediction
     )
     layers = []

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from roofline.models.architecture import LayerGroup
+from roofline.models.attention_parts import Heads, grouped_query
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import (
     HIDDEN,
@@ -27,7 +28,7 @@ from roofline.models.families.state import (
 )
 from roofline.models.families.windows import layer_kinds, window_of
 from roofline.models.fields import Fields
-from roofline.models.parts import Heads, Part, Window, grouped_query, join
+from roofline.models.parts import Part, Window, join
 
 Mixer = Callable[[str], Part]
 

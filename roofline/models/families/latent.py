@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from roofline.errors import UnsupportedError
 from roofline.models.architecture import Indexer, Linear, Split
+from roofline.models.attention_parts import LatentShape, latent
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import HEADS, HIDDEN, LAYERS, choose, close, transform
 from roofline.models.families.facts import Facts
 from roofline.models.families.prediction import prediction_layers
 from roofline.models.families.sparse import n_experts, sparse_layers
 from roofline.models.fields import Fields, show
-from roofline.models.parts import LatentShape, Part, feed_forward, join, latent
+from roofline.models.parts import Part, feed_forward, join
 
 DEEPSEEK = Facts()
 

@@ -6,6 +6,7 @@ Sources  See facts.py and state.py.
 from dataclasses import replace
 
 from roofline.models.architecture import Linear
+from roofline.models.attention_parts import latent
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import (
     HIDDEN,
@@ -26,7 +27,7 @@ from roofline.models.families.state import (
 )
 from roofline.models.families.windows import layer_kinds, window_of
 from roofline.models.fields import Fields
-from roofline.models.parts import Window, feed_forward, join, latent
+from roofline.models.parts import Window, feed_forward, join
 
 
 def read_minimax(fields: Fields) -> Draft:

@@ -16,7 +16,8 @@ from roofline.models.architecture import Architecture, LayerGroup
 from roofline.models.context import max_context
 from roofline.models.draft import Draft, finish
 from roofline.models.families.decoder import HEADS, read_decoder
-from roofline.models.families.facts import FAMILIES, Facts
+from roofline.models.families.facts import Facts
+from roofline.models.families.family_table import FAMILIES
 from roofline.models.families.latent import DEEPSEEK, read_latent
 from roofline.models.families.readers import LATENT, READERS, WRAPPED
 from roofline.models.families.refused import REFUSED

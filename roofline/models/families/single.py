@@ -6,6 +6,7 @@ Sources  See facts.py.
 from dataclasses import replace
 
 from roofline.models.architecture import Experts, Linear, Split
+from roofline.models.attention_parts import AttentionStyle, Heads, grouped_query
 from roofline.models.draft import Draft, output_head
 from roofline.models.families.decoder import (
     HIDDEN,
@@ -18,11 +19,12 @@ from roofline.models.families.decoder import (
     style_of,
     transform,
 )
-from roofline.models.families.facts import FAMILIES, Facts
+from roofline.models.families.facts import Facts
+from roofline.models.families.family_table import FAMILIES
 from roofline.models.families.sparse import dense_width, expert_block, n_experts, sparse_layers
 from roofline.models.families.windows import layer_kinds, window_of
 from roofline.models.fields import Fields
-from roofline.models.parts import AttentionStyle, Heads, Part, feed_forward, grouped_query, join
+from roofline.models.parts import Part, feed_forward, join
 
 
 def read_llama4(fields: Fields) -> Draft:

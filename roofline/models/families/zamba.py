@@ -8,12 +8,13 @@ Sources  Glorioso et al. 2024, arXiv:2405.16712 (Zamba), arXiv:2411.15242 (Zamba
 from dataclasses import replace
 
 from roofline.models.architecture import Linear, Recurrent, Split
+from roofline.models.attention_parts import AttentionStyle, Heads, grouped_query
 from roofline.models.draft import Draft
 from roofline.models.families.decoder import HIDDEN, LAYERS, close
 from roofline.models.families.facts import Facts
 from roofline.models.families.state import SELECTIVE_FLOP, mamba2, state_dtype
 from roofline.models.fields import Fields
-from roofline.models.parts import AttentionStyle, Heads, Part, feed_forward, grouped_query, join
+from roofline.models.parts import Part, feed_forward, join
 
 
 def _hybrid(fields: Fields, n_layers: int) -> tuple[int, ...]:
