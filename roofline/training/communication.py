@@ -70,7 +70,7 @@ def expert_s(message_bytes: float, plan: TrainingPlan, network: Network) -> floa
     if plan.ep == 1:
         return 0.0
     link = network.inner if plan.ep <= network.node else network.outer
-    return 2.0 * float(all_to_all_s(message_bytes * plan.ep / max(plan.ep, 1), plan.ep, link))
+    return 2.0 * float(all_to_all_s(message_bytes, plan.ep, link))
 
 
 def context_s(message_bytes: float, plan: TrainingPlan, network: Network) -> float:
@@ -124,24 +124,23 @@ def data_s(
     inside, nodes, outer = data_link(plan, network)
     if nodes == 1:
         reduce = float(all_reduce_s(gradient_bytes, ranks, network.inner))
-        scatter = float(gather_s(gradient_bytes, ranks, network.inner))
-        gather = float(gather_s(parameter_bytes, ranks, network.inner))
     else:
         reduce = float(
             hierarchical_all_reduce_s(gradient_bytes, inside, nodes, network.inner, outer)
         )
-        scatter = reduce / 2
-        gather = reduce / 2 * (parameter_bytes / gradient_bytes if gradient_bytes else 0.0)
-        if not gradient_bytes:
-            gather = float(gather_s(parameter_bytes / inside, nodes, outer))
+
+    def gather(n_bytes: float) -> float:  # a reduce-scatter takes as long
+        across = float(gather_s(n_bytes / inside, nodes, outer))
+        return across + float(gather_s(n_bytes, inside, network.inner))
+
     match plan.zero_stage:
         case 0:
             return reduce
         case 1 | 2:
-            return scatter + gather
+            return gather(gradient_bytes) + gather(parameter_bytes)
         case _:
             passes = 2 * plan.micro_batches  # forward and backward fetch the parameters each time
-            return scatter + passes * gather
+            return gather(gradient_bytes) + passes * gather(parameter_bytes)
 
 
 def exposed_s(exchange_s: float, hiding_s: float) -> float:

@@ -33,8 +33,9 @@ from roofline.training.layer_time import (
     score_s,
 )
 from roofline.training.optimisers import value_bytes
-from roofline.training.parameters import trainable_share
+from roofline.training.parameters import rank_share, trainable_share
 from roofline.training.plan import TrainingPlan, check_plan
+from roofline.training.states import parameter_bytes
 
 PYTHON_KERNEL_S = 83e-6
 """Host time of a kernel that Python modules start, on the host of [2]."""
@@ -163,6 +164,9 @@ def step_parts(
     each = value_bytes(plan)
     values = trained.base + trained.adapters
     gathered = min(each.parameter, SIXTEEN_BIT) * values
+    if plan.zero_stage == 3:  # frozen parameters are sharded and fetched too
+        held = rank_share(arch, plan)
+        gathered = min(parameter_bytes(held, plan), SIXTEEN_BIT * held.base)
     whole = data_s(each.gradient * values, gathered, plan, network)
     hiding = (again.device + backward.device) * (m if plan.zero_stage == 3 else 1)
     data = exposed_s(whole, hiding) if plan.overlap else whole

@@ -173,3 +173,14 @@ def test_partial_training_keeps_and_computes_less_than_full():
     part = TrainingPlan(method="partial", trainable_layers=1)
     ratio = model_flop_per_token(SMALL, part) / model_flop_per_token(SMALL, TrainingPlan())
     assert 1 / 3 < ratio < 1
+
+
+def test_zero_3_fetches_frozen_parameters_too():
+    """16-bit weights of 8 billion values, gathered twice, over 4 accelerators of one node."""
+    plan = TrainingPlan(method="lora", precision="bf16", dp=4, zero_stage=3)
+    parts = step_parts(LLAMA_3_8B, plan, TERMS, NETWORK)
+    once = 2 * LLAMA_3_8B.parameters * 3 / 4 / 300e9
+    assert parts.data_whole == pytest.approx(2 * once, rel=0.01)  # adapters are the rest
+    far = step_parts(LLAMA_3_8B, plan.with_(dp=16), TERMS, NETWORK)
+    slow = 2 * LLAMA_3_8B.parameters * (7 / 8 / 300e9 + 1 / 8 / 2 / 25e9)
+    assert far.data_whole == pytest.approx(2 * slow, rel=0.01)
