@@ -8,25 +8,25 @@ from roofline.diagnose.baseline import compare_baselines
 from roofline.hardware.node_record import read_node_record
 
 FOLDER = Path(__file__).resolve().parents[2] / "measurements/baselines/h200-sxm-141gb"
-FILES = sorted(FOLDER.glob("*.json"))
-pytestmark = pytest.mark.skipif(len(FILES) < 2, reason="needs the two recorded baselines")
+RECORDS = sorted(map(read_node_record, FOLDER.glob("*.json")), key=lambda record: record.date)
+pytestmark = pytest.mark.skipif(len(RECORDS) < 2, reason="needs two recorded baselines")
 
 
 @pytest.fixture
 def earlier():
-    return read_node_record(FILES[0])
+    return RECORDS[-2]
 
 
 @pytest.fixture
 def later():
-    return read_node_record(FILES[1])
+    return RECORDS[-1]
 
 
 def test_the_probes_are_those_of_an_h200(later):
-    """Bandwidth and matmul between the reference runs' figures (4.17 TB/s, 786 TFLOP/s) ± 15 %."""
+    """Near the reference runs' copy of 4.17 TB/s and matmul of 650 (hot) to 786 TFLOP/s."""
     rates = {probe.name: probe.rate for probe in later.probes}
     assert rates["copy"] == pytest.approx(4.17e12, rel=0.15)
-    assert rates["matmul"] == pytest.approx(786e12, rel=0.15)
+    assert 620e12 < rates["matmul"] < 800e12
     assert "H200" in later.devices[0].name
     assert later.devices[0].max_sm_clock_hz == 1980e6
 
