@@ -25,15 +25,19 @@ DECODER = (
     SmallKernel("norm before feed-forward", "layer", 1, hidden=2),
     SmallKernel("activation", "dense", 1, inner=2),
     SmallKernel("gate times up", "dense", 1, inner=3),
-    SmallKernel("routing", "experts", 7, hidden=0.1),
-    SmallKernel("gather and scatter of tokens", "experts", 3, hidden=6),
+    SmallKernel("routing: softmax, top-k, sort, counts", "experts", 13, hidden=0.1),
+    SmallKernel("tokens to experts and back", "experts", 6, hidden=3, picked_hidden=7),
     SmallKernel("activation of experts", "experts", 2, picked=5),
     SmallKernel("residual after feed-forward", "layer", 1, hidden=3),
 )
 """The minimal decoder of [1]: 24 a dense layer."""
 
-DECODER_FP8_CASTS = (SmallKernel("inputs cast to 8 bit", "layer", 4, hidden=3, inner=1.5),)
-"""What per-tensor 8-bit inputs add to each layer of the decoder: 29 kernels with them."""
+DECODER_FP8_CASTS = (
+    SmallKernel("inputs cast to 8 bit", "layer", 4, hidden=4.5, inner=1.5),
+    SmallKernel("rows padded to 16", "layer", 8, hidden=6, inner=2, below_rows=16),
+)
+"""What per-tensor 8-bit inputs add to each layer of the decoder: a cast before each of the four
+matmuls, and below 16 rows a fill and a copy."""
 
 FUSED = (
     SmallKernel("norm with residual", "mixer", 1, hidden=4),

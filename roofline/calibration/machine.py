@@ -82,17 +82,22 @@ def fit_machine(record: Measurement, accelerator: Accelerator) -> MachineFit:
     missing: list[str] = []
     matmul = dict(base.matmul)
     for kind in sorted({row.compute for row in record.matmul_rows}):
-        rows = [row for row in record.matmul_rows if _counts(row, kind)]
+        rows = [row for row in record.matmul_rows if _counts(row, kind, "skinny")]
         if len(rows) < FEWEST_ROWS:
             continue
-        curve, residual = _fit_curve(kind, rows)
+        curve, residual = _fit_curve(f"matmul {kind}", rows)
         matmul[kind] = curve
         residuals.append(residual)
     if not residuals:
         missing.append("matmul")
     if "bf16" in matmul and not any(r.what == "matmul fp16" for r in residuals):
         matmul["fp16"] = matmul["bf16"]
-    experts = {kind: _expert_curve(record, kind, matmul, base) for kind in matmul}
+    experts = {kind: _expert_curve(kind, matmul, base) for kind in matmul}
+    grouped = [row for row in record.matmul_rows if _counts(row, "bf16", "grouped")]
+    if len(grouped) >= FEWEST_ROWS:
+        experts["bf16"], residual = _fit_curve("experts bf16", grouped)
+        experts["fp16"] = experts["bf16"]
+        residuals.append(residual)
     decode, decode_words = _decode_attention(record, accelerator, base)
     missing += decode_words
     prefill = _prefill_attention(record, base)
@@ -115,16 +120,13 @@ def fit_machine(record: Measurement, accelerator: Accelerator) -> MachineFit:
     return MachineFit(terms, tuple(residuals), words)
 
 
-def _counts(row: MatmulRow, kind: str) -> bool:
+def _counts(row: MatmulRow, kind: str, shape: str) -> bool:
     return (
-        row.compute == kind
-        and row.shape == "skinny"
-        and row.mode == "burst"
-        and row.data == "random"
+        row.compute == kind and row.shape == shape and row.mode == "burst" and row.data == "random"
     )
 
 
-def _fit_curve(kind: str, rows: Sequence[MatmulRow]) -> tuple[Curve, Residual]:
+def _fit_curve(what: str, rows: Sequence[MatmulRow]) -> tuple[Curve, Residual]:
     from scipy.optimize import least_squares
 
     n_bytes = np.array([row.bytes for row in rows])
@@ -150,18 +152,15 @@ def _fit_curve(kind: str, rows: Sequence[MatmulRow]) -> tuple[Curve, Residual]:
         f"t0 {best.start_s * 1e6:.2f} µs, B {best.bytes_per_s / 1e12:.2f} TB/s, "
         f"P {best.flop_per_s / 1e12:.0f} TFLOP/s, q {best.softness:.2f}"
     )
-    return best, Residual(
-        f"matmul {kind}", len(rows), float(error.mean()), float(error.max()), words
-    )
+    return best, Residual(what, len(rows), float(error.mean()), float(error.max()), words)
 
 
-def _expert_curve(
-    record: Measurement, kind: str, matmul: dict[str, Curve], base: DeviceTerms
-) -> Curve:
-    del record
-    dense, usual = matmul[kind], base.experts.get(kind)
-    # a type that the device was measured in and its class has no terms for: experts as dense
-    share = 1.0 if usual is None else usual.bytes_per_s / base.matmul[kind].bytes_per_s
+def _expert_curve(kind: str, matmul: dict[str, Curve], base: DeviceTerms) -> Curve:
+    """Grouped matmuls of a type that no sweep measured: the class's share of the dense curve."""
+    if kind not in base.experts:
+        return matmul[kind]
+    dense, usual = matmul[kind], base.experts[kind]
+    share = usual.bytes_per_s / base.matmul[kind].bytes_per_s
     return replace(
         dense,
         start_s=dense.start_s * 1.5,

@@ -203,6 +203,8 @@ def _small_kernels(
             each = device.small.seconds(moved, 0.0)
             if kernel.not_for_one:
                 each = np.where(rows > 1, each, 0.0)
+            if kernel.below_rows is not None:
+                each = np.where(rows < kernel.below_rows, each, 0.0)
             seconds = seconds + group.n_layers * kernel.calls * each
             calls += group.n_layers * kernel.calls
     return [Part("small kernels", "small", calls, seconds)] if calls else []
@@ -237,17 +239,19 @@ def _values_per_row(kernel: SmallKernel, group: LayerGroup, hidden: int) -> floa
         case None:
             pass
     inner = sum(linear.n_out for linear in group.linears if linear.fused == "gate_up") / 2
-    picked = 0.0
+    picked = picks = 0.0
     if group.experts is not None:
         width = sum(linear.n_out for linear in group.experts.linears if linear.fused == "gate_up")
         share = group.experts.n_experts / group.experts.routed * group.experts.n_sources
-        picked = group.experts.mean_active * share * (width / 2)
+        picks = group.experts.mean_active * share
+        picked = picks * (width / 2)
     return (
         kernel.hidden * hidden
         + kernel.query * query
         + kernel.key * key
         + kernel.inner * inner
         + kernel.picked * picked
+        + kernel.picked_hidden * picks * hidden
     )
 
 

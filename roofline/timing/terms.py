@@ -168,6 +168,8 @@ class SmallKernel:
         calls: kernels a layer.
         hidden, query, key, inner, picked: 16-bit values that it moves per token, in widths of the
             hidden state, queries, keys and feed-forward (``picked``: per chosen expert).
+        picked_hidden: widths of the hidden state per chosen expert.
+        below_rows: runs only in steps of fewer tokens (padding); None: always.
         not_for_one: a copy that a step of one token does not need: its layout is right already.
     """
 
@@ -179,7 +181,9 @@ class SmallKernel:
     key: float = 0.0
     inner: float = 0.0
     picked: float = 0.0
+    picked_hidden: float = 0.0
     not_for_one: bool = False
+    below_rows: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Decoder rows: what a record says the minimal decoder took, beside what terms predict for it.
 
-Limits   Rows of one graph a step; eager and compiled rows are the host's and are judged apart.
+Limits   Rows of one graph a step, and long prefills: they run eagerly, and launches hide behind the
+         work. Other eager and compiled rows are judged apart.
 """
 
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ def decoder_cases(record: Measurement, accelerator: Accelerator) -> list[Decoder
     cases = []
     known: dict[tuple[str, str, int], Deployment | None] = {}
     for row in record.decoder_rows:
-        if row.mode != "graph":
+        if not _one_graph_or_long(row):
             continue
         key = (row.model, row.weights, row.tp)
         if key not in known:
@@ -74,6 +75,17 @@ def decoder_cases(record: Measurement, accelerator: Accelerator) -> list[Decoder
         if deployment is not None:
             cases.append(DecoderCase(row, deployment, _step(row)))
     return cases
+
+
+LONG_PROMPT = 4096
+"""Prompt tokens of a step from which launches hide behind the work, captured or not."""
+
+
+def _one_graph_or_long(row: DecoderRow) -> bool:
+    tokens = row.batch * row.context_tokens
+    return row.mode == "graph" or (
+        row.mode == "eager" and row.phase == "prefill" and tokens > LONG_PROMPT
+    )
 
 
 def _step(row: DecoderRow) -> Step:
