@@ -52,6 +52,13 @@ def _storage_unknown(row: Row) -> bool:
     return not row.weights_known or ollama
 
 
+def _queued(row: Row) -> bool:
+    if row.load == "all_at_once":
+        return row.quantity == "ttft"
+    cap, running = row.batch or 0.0, row.running_batch or 0.0
+    return row.load == "concurrency" and cap > 1 and running < 0.5 * cap and not row.disaggregated
+
+
 def _anomalous(row: Row) -> bool:
     if _flagged("anomalous", "untuned", "low outlier", "low for a CUDA-graph")(row):
         return True
@@ -126,8 +133,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     ),
     Exclusion(
         "queued outside the batch",
-        "all requests are sent at once: the time to the first token is mostly waiting",
-        lambda row: row.quantity == "ttft" and row.load == "all_at_once",
+        "most requests in flight wait: all sent at once, or less than half of the cap decodes",
+        _queued,
         (ESTIMATE,),
     ),
     Exclusion(
