@@ -63,6 +63,9 @@ def compare_command(
     fleet: Annotated[
         list[Path] | None, typer.Option(help="Records of other nodes; may be repeated.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write every node against the median as PNG, SVG or PDF.")
+    ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
 ) -> None:
@@ -79,8 +82,19 @@ def compare_command(
         "fleet": [str(path) for path in fleet or []],
     }
     emit(_answer(comparison, inputs), form, output)
+    if plot is not None:
+        _plot([*records, *(fleet or [])], plot)
     if comparison.sick_nodes:
         raise typer.Exit(3)
+
+
+def _plot(sources: list[Path], path: Path) -> None:
+    from roofline.diagnose.baseline import read_nodes
+    from roofline.report.roofline_plot import save_figure
+    from roofline.report.trace_figures import fleet_figure
+
+    save_figure(fleet_figure(read_nodes(sources)), path)
+    typer.echo(f"wrote {path}", err=True)
 
 
 def _answer(comparison: "BaselineComparison", inputs: dict[str, object]) -> Answer:

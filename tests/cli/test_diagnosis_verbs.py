@@ -116,7 +116,11 @@ def test_baseline_on_a_cpu_and_compared(capsys, tmp_path):
         probe["median_s"] *= 20
     slow = tmp_path / "slow.json"
     slow.write_text(json.dumps(data))
-    found = answer(capsys, "baseline", "compare", str(slow), "--earlier", record, code=3)
+    figure = tmp_path / "fleet.png"
+    found = answer(
+        capsys, "baseline", "compare", str(slow), "--earlier", record, "--plot", str(figure), code=3
+    )
+    assert figure.exists()
     assert found["sick_nodes"] == ["x"]
     merged = tmp_path / "all.jsonl"
     assert run(["baseline", "merge", record, str(slow), "--into", str(merged)]) == 0
