@@ -39,7 +39,7 @@ def roofline_figure(prediction: "Prediction") -> "Figure":
     high = max(*intensities, ridge) * 8
     x = np.geomspace(low, high, 400)
     drawn = [kind for kind in roofs.flop_per_s if kind in ("bf16", "fp16", "fp8", "fp4", used)]
-    for kind in _distinct(drawn, roofs, used):
+    for kind in distinct_roofs(drawn, roofs, used):
         main = kind == used
         axes.plot(
             x,
@@ -78,7 +78,7 @@ def roofline_figure(prediction: "Prediction") -> "Figure":
     return figure
 
 
-def _distinct(kinds: list[str], roofs: Roofs, used: str) -> list[str]:
+def distinct_roofs(kinds: list[str], roofs: Roofs, used: str) -> list[str]:
     """Leave out types whose roof another one hides, the used type never."""
     seen = {roofs.flop_per_s[used]}
     kept = [used]

@@ -1,0 +1,399 @@
+"""Scenario: one question as frozen data, and the same question as Python, command line and file.
+
+A scenario holds names, numbers and the texts of what was uploaded; it never holds a path, so that
+no link and no file can make the app open one.
+
+Limits   A measured record that was uploaded is not written into a scenario's file.
+"""
+
+import io
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from roofline.api.predict import Prediction, predict
+from roofline.app.fields import ASKED, AUTO, BY_NAME, NONE, OWN, OWN_PREFIX
+from roofline.app.uploads import accelerator_of, model_of, record_of
+from roofline.errors import InputError, SpecError, unknown_name
+from roofline.hardware.accelerator import Accelerator, load_accelerator
+from roofline.hardware.measurement import Measurement, load_measurement, measured_ids
+from roofline.hardware.yaml_file import parse_yaml
+from roofline.models.architecture import Architecture
+from roofline.models.catalogue import load_named
+from roofline.models.config import load_model
+from roofline.serving.engines import Engine
+from roofline.timing.parallel import Parallel
+
+FILE_VERSION = 1
+_TEXTS = ("config", "spec")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is asked; fields as in ``app.fields``, and the texts of uploads.
+
+    Args:
+        config: text of a config.json, when ``model_from`` is upload.
+        spec: text of an accelerator's YAML, when ``accelerator`` is one's own.
+        record: text of a measured record, when ``machine`` is uploaded.
+    """
+
+    model_from: str
+    model: str
+    hub: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    tied: bool
+    experts: int
+    experts_used: int
+    accelerator: str
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    network: str
+    machine: str
+    engine: str
+    engine_version: str
+    memory_fraction: float | None
+    weights: str
+    kv: str
+    compute: str
+    prompt_tokens: int
+    output_tokens: int
+    batch: int
+    usd_per_hour: float | None
+    config: str = ""
+    spec: str = ""
+    record: str = ""
+
+    def architecture(self) -> Architecture:
+        """The model.
+
+        Raises:
+            RooflineError: no such model, or a config that cannot be.
+        """
+        match self.model_from:
+            case "upload":
+                if not self.config:
+                    raise InputError("no config.json was uploaded yet; choose one in the sidebar")
+                return model_of(self.config)
+            case "form":
+                return load_model(self.form_config())
+            case "hub":
+                return load_named(self.hub)
+        return load_named(self.model)
+
+    def form_config(self) -> dict[str, Any]:
+        """The custom form as a config."""
+        config: dict[str, Any] = {
+            "_name_or_path": "custom",
+            "model_type": "mixtral" if self.experts else "llama",
+            "num_hidden_layers": self.layers,
+            "hidden_size": self.hidden,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head_dim,
+            "intermediate_size": self.ffn,
+            "vocab_size": self.vocab,
+            "tie_word_embeddings": self.tied,
+            "torch_dtype": "bfloat16",
+        }
+        if self.experts:
+            config |= {
+                "num_local_experts": self.experts,
+                "num_experts_per_tok": self.experts_used,
+            }
+        return config
+
+    def device(self) -> Accelerator:
+        """The accelerator.
+
+        Raises:
+            RooflineError: no such accelerator, or its text does not load.
+        """
+        if self.spec:
+            return accelerator_of(self.spec)
+        if self.accelerator not in BY_NAME["accelerator"].options():
+            raise unknown_name("accelerator", self.accelerator, BY_NAME["accelerator"].options())
+        return load_accelerator(self.accelerator)
+
+    def measurement(self) -> Measurement | None:
+        """The measured record that was asked for.
+
+        Raises:
+            RooflineError: there is none of this accelerator.
+        """
+        if self.machine == "uploaded":
+            if not self.record:
+                raise InputError("no record was uploaded yet; hand one in on the page Measure")
+            return record_of(self.record)
+        if self.machine == "recorded":
+            return load_measurement(self.device().id)
+        return None
+
+    def parallel(self) -> Parallel:
+        """The plan."""
+        return Parallel(tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep)
+
+    def engine_settings(self) -> Engine:
+        """The engine."""
+        return Engine(
+            self.engine,
+            version=self.engine_version or None,
+            memory_fraction=self.memory_fraction,
+        )
+
+    def formats(self) -> dict[str, str | None]:
+        """Formats by the names that ``predict`` has for them."""
+        return {
+            "weights": None if self.weights == OWN else self.weights,
+            "kv": None if self.kv == OWN else self.kv,
+        }
+
+    def machine_argument(self) -> "str | Measurement | None":
+        """What ``predict`` takes as its machine."""
+        return self.device().id if self.machine == "recorded" else self.measurement()
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments of ``predict`` besides model and accelerator."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "output_tokens": self.output_tokens,
+            "batch": self.batch,
+            "parallel": self.parallel(),
+            **self.formats(),
+            "engine": self.engine_settings(),
+            "machine": self.machine_argument(),
+            "compute": None if self.compute == AUTO else self.compute,
+            "network": None if self.network == NONE else self.network,
+            "usd_per_hour": self.usd_per_hour,
+        }
+
+    def inputs(self) -> dict[str, Any]:
+        """What was asked, under the keys of the command's JSON."""
+        given = self.settings()
+        parallel = given.pop("parallel")
+        given.pop("engine")
+        return {
+            "model": self.model_word(),
+            "accelerator": self.accelerator_word(),
+            **{key: given.pop(key) for key in ("prompt_tokens", "output_tokens", "batch")},
+            "tp": parallel.tp, "pp": parallel.pp, "dp": parallel.dp, "ep": parallel.ep,
+            "weights": given["weights"], "kv": given["kv"], "compute": given["compute"],
+            "engine": self.engine, "engine_version": self.engine_version or None,
+            "memory_fraction": self.memory_fraction, "machine": self.machine_word(),
+            "network": given["network"], "usd_per_hour": self.usd_per_hour,
+        }  # fmt: skip
+
+    def model_word(self) -> str:
+        """The model as a command names it; what was uploaded by the file it was saved as."""
+        match self.model_from:
+            case "upload" | "form":
+                return "config.json"
+            case "hub":
+                return self.hub
+        return self.model
+
+    def accelerator_word(self) -> str:
+        """The accelerator as a command names it."""
+        if self.spec:
+            return f"{self.accelerator.removeprefix(OWN_PREFIX)}.yaml"
+        return self.accelerator
+
+    def machine_word(self) -> str | None:
+        """The machine as a command names it."""
+        if self.machine == NONE:
+            return None
+        return "record.json" if self.machine == "uploaded" else self.accelerator_word()
+
+    def model_python(self) -> str:
+        """The model as Python has it."""
+        return repr(self.form_config()) if self.model_from == "form" else repr(self.model_word())
+
+    def label(self) -> str:
+        """A few words that tell two scenarios apart."""
+        count = self.tp * self.pp * self.dp
+        many = f"{count} × " if count > 1 else ""
+        model = {"upload": "own config", "form": "custom"}.get(self.model_from, self.model_word())
+        return f"{model} on {many}{self.accelerator_word()}"
+
+
+@lru_cache(maxsize=256)
+def predicted(scenario: Scenario) -> Prediction:
+    """Ask the library; the same question is answered once.
+
+    Raises:
+        RooflineError: the question cannot be answered; the message says why.
+    """
+    return predict(scenario.architecture(), scenario.device(), **scenario.settings())
+
+
+def scenario_of(values: Mapping[str, Any], **texts: str) -> Scenario:
+    """Make a scenario of checked values; what is missing takes its default.
+
+    >>> scenario_of({"batch": 8}).label()
+    'llama-3.1-8b on h200-sxm-141gb'
+    """
+    given: dict[str, Any] = {field.name: values.get(field.name, field.default) for field in ASKED}
+    return Scenario(**{**given, **texts})
+
+
+def predict_flags(scenario: Scenario) -> list[str]:
+    """The command's flags, without those that say the default."""
+    flags: list[str] = []
+    silent = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "engine": "ideal", "batch": 1}
+    for name, value in scenario.inputs().items():
+        if name in ("model", "accelerator") or value is None or silent.get(name) == value:
+            continue
+        flags += [f"--{name.replace('_', '-')}", str(value)]
+    return flags
+
+
+def command_line(scenario: Scenario, verb: str = "predict") -> str:
+    """The same question for a shell.
+
+    >>> command_line(scenario_of({"batch": 8, "tp": 2}))
+    'roofline predict llama-3.1-8b h200-sxm-141gb --prompt-tokens 2048 --output-tokens 256
+     --batch 8 --tp 2'
+    """
+    words = ["roofline", verb, scenario.model_word(), scenario.accelerator_word()]
+    return shlex.join([*words, *predict_flags(scenario)])
+
+
+def python_line(scenario: Scenario) -> str:
+    """The same question for Python.
+
+    >>> print(python_line(scenario_of({"batch": 8})))
+    roofline.predict('llama-3.1-8b', 'h200-sxm-141gb', prompt_tokens=2048, output_tokens=256,
+        batch=8)
+    """
+    inputs = scenario.inputs()
+    words = [scenario.model_python(), repr(inputs["accelerator"])]
+    words += [f"{name}={inputs[name]!r}" for name in ("prompt_tokens", "output_tokens", "batch")]
+    words += plan_words(scenario) + settings_words(scenario)
+    return f"roofline.predict({', '.join(words)})"
+
+
+def plan_words(scenario: Scenario) -> list[str]:
+    """The plan as an argument in Python; nothing for one accelerator."""
+    ranks = {name: getattr(scenario, name) for name in ("tp", "pp", "dp", "ep")}
+    shown = ", ".join(f"{name}={count}" for name, count in ranks.items() if count != 1)
+    return [f"parallel=roofline.Parallel({shown})"] if shown else []
+
+
+def settings_words(scenario: Scenario) -> list[str]:
+    """Formats, engine, machine, network and price as arguments in Python."""
+    inputs = scenario.inputs()
+    words = []
+    if scenario.engine_version or scenario.memory_fraction is not None:
+        words.append(
+            f"engine=roofline.Engine({scenario.engine!r}, version={inputs['engine_version']!r}, "
+            f"memory_fraction={scenario.memory_fraction!r})"
+        )
+    elif scenario.engine != BY_NAME["engine"].default:
+        words.append(f"engine={scenario.engine!r}")
+    for name in ("weights", "kv", "machine", "compute", "network", "usd_per_hour"):
+        if inputs[name] is not None:
+            words.append(f"{name}={inputs[name]!r}")
+    return words
+
+
+def has_record(scenario: Scenario) -> bool:
+    """Whether a measured record of the accelerator is there."""
+    return scenario.device().id in measured_ids()
+
+
+def to_yaml(values: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> str:
+    """Write one scenario, or two, as a file."""
+    document: dict[str, Any] = {"roofline_scenario": FILE_VERSION, "scenario": _plain(values)}
+    if beside is not None:
+        document["beside"] = _plain(beside)
+    text = io.StringIO()
+    yaml = YAML()
+    yaml.width = 200
+    yaml.dump(document, text)
+    return text.getvalue()
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in _TEXTS:
+            if value:
+                found[name] = LiteralScalarString(value.rstrip() + "\n")
+        elif value is not None and not isinstance(value, list | tuple):
+            found[name] = value
+        elif value:
+            found[name] = list(value)
+    return found
+
+
+def from_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Read a scenario's file: the values of one scenario, and of the second if there is one.
+
+    Raises:
+        SpecError: no such file of ours: broken, of another version, an unknown key, a value that
+            cannot be, an anchor, or too large.
+
+    >>> from_yaml("roofline_scenario: 1\\nscenario:\\n  batch: 8", "a.yaml")
+    ({'batch': 8}, None)
+    """
+    document = parse_yaml(text, Path(name)).value
+    if not isinstance(document, dict) or document.get("roofline_scenario") != FILE_VERSION:
+        raise SpecError(
+            f"{name}: no scenario of roofline; one begins with roofline_scenario: {FILE_VERSION}"
+        )
+    extra = set(document) - {"roofline_scenario", "scenario", "beside"}
+    if extra:
+        raise unknown_name(f"key in {name}", sorted(extra)[0], ("scenario", "beside"))
+    first = _checked(document.get("scenario"), name)
+    second = document.get("beside")
+    return first, None if second is None else _checked(second, name)
+
+
+def _checked(given: Any, name: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise SpecError(f"{name}: a scenario is a mapping of fields, such as batch: 8")
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key in _TEXTS:
+            if not isinstance(value, str):
+                raise SpecError(f"{name}: {key} is a block of text")
+            values[key] = value
+        elif key == "accelerator" and isinstance(value, str) and value.startswith(OWN_PREFIX):
+            values[key] = value
+        elif key not in BY_NAME:
+            raise unknown_name(f"field in {name}", str(key), (*BY_NAME, *_TEXTS))
+        else:
+            values[key] = BY_NAME[key].checked(value)
+    _check_texts(values, name)
+    return values
+
+
+def _check_texts(values: Mapping[str, Any], name: str) -> None:
+    if values.get("config"):
+        model_of(values["config"])
+    if values.get("spec"):
+        accelerator_of(values["spec"])
+    elif str(values.get("accelerator", "")).startswith(OWN_PREFIX):
+        raise SpecError(f"{name}: {values['accelerator']} needs its text under spec")
+
+
+def config_file(scenario: Scenario) -> str:
+    """The model's config.json, where it is one's own."""
+    if scenario.model_from == "form":
+        return json.dumps(scenario.form_config(), indent=1) + "\n"
+    return scenario.config if scenario.model_from == "upload" else ""

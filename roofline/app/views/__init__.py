@@ -1,0 +1,1 @@
+"""One page a file: ``TITLE``, ``ICON``, ``PATH``, ``ABOUT``, ``show_page(scenario, side)``."""
