@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from roofline.dtypes import Dtype
+from roofline.hardware.accelerator import load_accelerator
 from roofline.validation.rows import Row, all_rows
 
 BOUND, ESTIMATE = "bound", "estimate"
@@ -71,6 +73,12 @@ def _anomalous(row: Row) -> bool:
 def _another_board(row: Row) -> bool:
     slowed = "power limited" in row.accelerator_note and row.quantity == "ttft"
     return slowed or ("no NVLink" in row.notes and (row.tp or 1) > 1)
+
+
+def _converted_cache(row: Row) -> bool:
+    if row.kv != Dtype.FP8 or row.accelerator is None:
+        return False
+    return "fp8" not in load_accelerator(row.accelerator).compute.flop_per_s
 
 
 def _speculative(row: Row) -> bool:
@@ -147,6 +155,12 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         "known anomaly",
         "the source's own twin rows contradict it by several times, or the stack was untuned",
         _anomalous,
+        (ESTIMATE,),
+    ),
+    Exclusion(
+        "converted cache",
+        "an fp8 cache on a device without fp8 units: converted value by value, in no term",
+        _converted_cache,
         (ESTIMATE,),
     ),
     Exclusion(
