@@ -31,7 +31,7 @@ KERNEL_START_S = 10e-6
 HISTOGRAM_EDGES_S = (0.0, 1e-6, 5e-6, 10e-6, 50e-6, 100e-6, 1e-3, 10e-3, float("inf"))
 _MOST_CALLERS = 500
 """Callers are looked up for the longest gaps; each look-up reads all operators."""
-_SYNCHRONISING = ("synchronize", "memcpy", "eventquery", "streamquery")
+_SYNCHRONISING = ("synchronize", "memcpy", "eventquery", "streamquery", "cudafree", "hipfree")
 _NOT_SYNCHRONISING = ("async", "memcpypeerasync")
 
 

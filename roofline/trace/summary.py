@@ -26,7 +26,8 @@ from roofline.trace.launches import LaunchCost, launch_cost
 from roofline.trace.parts import parts_of
 
 MATH_ATTENTION = "aten::_scaled_dot_product_attention_math"
-LINEAR_OPERATORS = ("aten::linear", "aten::mm", "aten::addmm", "aten::_scaled_mm")
+LINEAR_OPERATORS = (("aten::linear",), ("aten::mm", "aten::addmm", "aten::_scaled_mm"))
+"""Compiled code has no ``aten::linear``: then the products themselves are counted."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ def _linear_calls(
         return None, None
     inside = (operators.start_s >= low) & (operators.start_s <= high)
     for wanted in LINEAR_OPERATORS:
-        count = int(np.sum(inside & operators.named(wanted.__eq__)))
-        if count:
-            return count / n_steps, wanted
+        counts = {name: int(np.sum(inside & operators.named(name.__eq__))) for name in wanted}
+        found = [name for name, count in counts.items() if count]
+        if found:
+            return sum(counts.values()) / n_steps, " + ".join(found)
     return 0.0, None

@@ -145,3 +145,23 @@ def test_graph_replay_that_hides_kernels_claims_no_idle(tmp_path, builder, recor
     assert "idle time is not claimed" in found.warnings[0]
     assert found.to_dict()["devices"][0]["gaps"] is None
     assert found.to_dict()["devices"][0]["busy_share_is_lower_bound"] is True
+
+
+def test_compiled_code_counts_its_products(tmp_path, builder):
+    """No aten::linear: two aten::mm and one aten::addmm in each of two steps."""
+    for number in range(2):
+        start = 100 * number
+        builder.step(number, start, 100)
+        builder.kernel("gemm", start + 20, 30, launched=start + 10)
+        for i, name in enumerate(("aten::mm", "aten::mm", "aten::addmm")):
+            builder.event("cpu_op", name, start + 5 + i, 1, **{"External id": 10 * number + i})
+    summary = summarise(builder.save(tmp_path / "t.json")).only.summary
+    assert summary.linear_calls_per_step == 3
+    assert summary.linear_operator == "aten::mm + aten::addmm"
+
+
+def test_freeing_memory_stops_the_device(tmp_path, builder):
+    builder.kernel("gemm", 0, 10, launched=-9)
+    builder.event("cuda_runtime", "cudaFree", 3, 20, correlation=99)
+    builder.kernel("gemm", 60, 10, launched=50)
+    assert causes(builder.save(tmp_path / "t.json")) == {"host synchronisation": (1, 50.0)}
