@@ -347,3 +347,17 @@ def test_unknown_layer_type_is_refused():
 def test_other_sources_are_refused():
     with pytest.raises(ValueError, match="a name, a path or a mapping, got 7"):
         load_model(7)
+
+
+VARIANTS = json.loads((DATA / "reference_variants.json").read_text())
+
+
+@pytest.mark.parametrize("model_type", sorted(VARIANTS))
+def test_parameters_of_reference_variants(model_type):
+    """Small configs with one switch or size changed, built by transformers 5.24.0."""
+    entry = VARIANTS[model_type]
+    for change, parameters in entry["changes"]:
+        config = {**entry["base"], **change}
+        for key in [key for key, value in change.items() if value is None and key != "q_lora_rank"]:
+            del config[key]
+        assert load_model(config).parameters == parameters, change

@@ -225,6 +225,7 @@ FAMILIES: dict[str, Facts] = {
         o_bias=("use_bias", False),
         mlp_bias=("use_bias", False),
         tied=True,
+        head_bias=("use_bias", False),
         router_small=True,
     ),
     "exaone4": Facts(qk_norm="head", window="exaone4"),

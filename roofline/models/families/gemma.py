@@ -109,6 +109,7 @@ def read_gemma4(fields: Fields) -> Draft:
         else (Part(), 0, 0)
     )
     routed = _experts(fields, hidden)
+    bias = fields.flag("attention_bias", default=False)
     layers = []
     for i, kind in enumerate(kinds):
         heads, keeps = local, i < n_layers - shared
@@ -117,7 +118,9 @@ def read_gemma4(fields: Fields) -> Draft:
             heads = Heads(hidden, local.n_heads, kv_heads, given[i], given[i])
         elif given[i] != local.head_dim:
             heads = Heads(hidden, local.n_heads, local.n_kv_heads, given[i], given[i])
-        style = AttentionStyle(has_kv=keeps, has_value=not (same and kind == "full"))
+        style = AttentionStyle(
+            qkv_bias=bias, o_bias=bias, has_kv=keeps, has_value=not (same and kind == "full")
+        )
         small = heads.head_dim * (2 if keeps else 1)
         attention = grouped_query(heads, style, small=small)
         block = feed_forward(hidden, width if keeps else width * wide)

@@ -77,6 +77,9 @@ def read_lfm2(fields: Fields, *, adjusts: bool = True) -> Draft:
         facts = replace(facts, norms=4)
     if fields.flag("use_attention_gate", default=False):
         facts = replace(facts, gate="head", gate_name="g_proj")
+    if not adjusts:
+        own = ("attention_bias", False)
+        facts = replace(facts, qkv_bias=own, o_bias=own)
     attention = attention_part(fields, facts, heads_of(fields, hidden))
     conv = short_conv(fields, hidden)
     layers = assemble(
@@ -132,7 +135,8 @@ def read_bailing_hybrid(fields: Fields) -> Draft:
             "full" if (i + 1) % every == 0 else "linear_attention" for i in range(n_layers)
         )
     shape = latent_shape(fields, hidden)
-    attention = latent(shape)
+    bias = fields.flag("attention_bias", default=False)
+    attention = latent(shape, bias=bias, o_bias=bias)
     gate = Linear("self_attn.g_proj", hidden, shape.n_heads)
     attention = replace(attention, linears=(*attention.linears, gate))
     n_heads = fields.optional("linear_num_heads") or shape.n_heads
@@ -164,7 +168,8 @@ def read_kimi_linear(fields: Fields) -> Draft:
         kernel = fields.count("linear_conv_kernel_dim", default=4)
         full_rank = ""
     gate = "g_proj" if fields.flag("mla_use_output_gate", default=False) else ""
-    attention = latent(latent_shape(fields, hidden), gate=gate)
+    bias = fields.flag("attention_bias", default=False)
+    attention = latent(latent_shape(fields, hidden), bias=bias, o_bias=bias, gate=gate)
     state = kimi_delta(
         fields, hidden, n_heads=n_heads, head_dim=dim, kernel=kernel, full_rank=full_rank
     )

@@ -235,7 +235,8 @@ def read_doge(fields: Fields) -> Draft:
     heads = heads_of(fields, hidden)
     small = qk_norm(fields, facts, heads) + 2 * hidden + heads.n_kv_heads
     attention = grouped_query(heads, style_of(fields, facts), small=small)
-    mask = Linear("self_attn.dt_proj", heads.values, heads.n_kv_heads, quantisable=False)
+    bias = fields.flag("attention_bias", default=False)
+    mask = Linear("self_attn.dt_proj", heads.values, heads.n_kv_heads, bias=bias, quantisable=False)
     attention = replace(attention, linears=(*attention.linears, mask))
     block = transform(fields, facts, hidden, sparse=False)
     fields.find("keep_window_size")

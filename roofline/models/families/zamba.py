@@ -114,6 +114,7 @@ def read_zamba2(fields: Fields) -> Draft:
     )
     inner = fields.count("mamba_expand", default=2) * hidden
     n_heads = fields.count("n_mamba_heads", default=8)
+    fields.values = {**fields.values, "use_conv_bias": True}  # the family's code has no choice
     state = mamba2(fields, hidden, path="mamba", inner=inner, n_heads=n_heads)
     fields.find("mamba_headdim")
     return _read(fields, hidden, n_layers, [(attention, Part(block))] * blocks, joint, state)
