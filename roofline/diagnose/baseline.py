@@ -20,7 +20,7 @@ import numpy as np
 from roofline.diagnose.node_faults import Finding, own_faults
 from roofline.diagnose.nvlink import has_nvlinks, parse_nvlinks
 from roofline.errors import InputError
-from roofline.hardware.node_record import NodeRecord, Probe, read_node_record
+from roofline.hardware.node_record import NodeRecord, Probe, read_merged, read_node_record
 from roofline.units import show
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class BaselineComparison:
 
 
 def read_nodes(sources: "Iterable[str | Path | NodeRecord]") -> tuple[NodeRecord, ...]:
-    """Read records of nodes: files, folders of files, or records.
+    """Read records of nodes: files, merged files, folders of files, or records.
 
     Raises:
         SpecError: a file is no record.
@@ -98,6 +98,8 @@ def read_nodes(sources: "Iterable[str | Path | NodeRecord]") -> tuple[NodeRecord
             if not files:
                 raise InputError(f"no .json file in the folder {path}")
             found.extend(read_node_record(file) for file in files)
+        elif path.suffix == ".jsonl":
+            found.extend(read_merged(path))
         else:
             found.append(read_node_record(path))
     return tuple(found)

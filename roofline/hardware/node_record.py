@@ -21,7 +21,7 @@ from roofline.errors import InputError, SpecError
 from roofline.units import MIB
 
 SCHEMA_VERSION = 1
-_LARGEST_FILE = 16 * MIB
+_LARGEST_FILE = 64 * MIB
 _UUID = re.compile(r"\(?\s*(UUID:\s*)?(GPU|MIG)-[0-9a-fA-F-]{20,}\s*\)?")
 Text = Annotated[str, Field(max_length=300)]
 LongText = Annotated[str, Field(max_length=200_000)]
@@ -143,14 +143,31 @@ def read_node_record(path: str | Path) -> NodeRecord:
         SpecError: no such file, too large, cut, or no record of a node.
     """
     path = Path(path)
+    return parse_node_record(_text(path), path.name)
+
+
+def read_merged(path: str | Path) -> tuple[NodeRecord, ...]:
+    """Read the records of many nodes from one JSON Lines file.
+
+    Raises:
+        SpecError: as ``read_node_record``; the message names the line.
+    """
+    path = Path(path)
+    lines = enumerate(_text(path).splitlines(), 1)
+    found = tuple(parse_node_record(line, f"{path.name}:{n}") for n, line in lines if line.strip())
+    if not found:
+        raise SpecError(f"{path.name}: no record in it")
+    return found
+
+
+def _text(path: Path) -> str:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise SpecError(f"{path.name}: larger than {_LARGEST_FILE // MIB} MiB; no node record")
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not text in UTF-8"
         raise SpecError(f"{path}: cannot be read as a node record: {reason}") from None
-    return parse_node_record(text, path.name)
 
 
 def parse_node_record(text: str, name: str = "record") -> NodeRecord:

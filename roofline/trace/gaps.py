@@ -32,7 +32,6 @@ HISTOGRAM_EDGES_S = (0.0, 1e-6, 5e-6, 10e-6, 50e-6, 100e-6, 1e-3, 10e-3, float("
 _MOST_CALLERS = 500
 """Callers are looked up for the longest gaps; each look-up reads all operators."""
 _SYNCHRONISING = ("synchronize", "memcpy", "eventquery", "streamquery", "cudafree", "hipfree")
-_NOT_SYNCHRONISING = ("async", "memcpypeerasync")
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ def _mark_synchronisations(
 
 def _is_synchronising(name: str) -> bool:
     lowered = name.lower()
-    if any(word in lowered for word in _NOT_SYNCHRONISING):
+    if "async" in lowered:
         return False
     return any(word in lowered for word in _SYNCHRONISING)
 

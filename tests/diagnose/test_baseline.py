@@ -180,7 +180,15 @@ def test_files_of_many_nodes(tmp_path):
     records = read_nodes([tmp_path])
     assert len(records) == 5
     assert sorted(compare_baselines([tmp_path]).nodes) == ["n0", "n1", "n2", "n3"]
-    assert merge_nodes(records).count("\n") == 5
+    merged = tmp_path / "all.jsonl"
+    merged.write_text(merge_nodes(records))
+    assert read_nodes([merged]) == records
+    merged.write_text(merge_nodes(records)[:-40])
+    with pytest.raises(SpecError, match=r"all\.jsonl:5"):
+        read_nodes([merged])
+    merged.write_text("\n")
+    with pytest.raises(SpecError, match="no record in it"):
+        read_nodes([merged])
 
 
 def test_refusals(tmp_path):

@@ -64,7 +64,7 @@ def test_missing_binary_and_huge(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SpecError, match="UTF-8"):
         read_node_record(path)
-    path.write_bytes(b" " * (17 * 2**20))
+    path.write_bytes(b" " * (65 * 2**20))
     with pytest.raises(SpecError, match="larger than"):
         read_node_record(path)
 
