@@ -123,16 +123,12 @@ class Lane:
         return float(self.steady.requests_per_s[self.knee])
 
     def prefill_share(self, requests_per_s: float) -> float:
-        """Share of busy time that prefill takes at a load."""
+        """Share of the time that steps take because of prefill, at a load."""
         end = self.valid
         if not end:
             return 1.0
         rates = self.steady.requests_per_s[:end]
-        at = float(np.interp(requests_per_s, rates, np.arange(end)))
-        busy = float(np.interp(at, np.arange(end), self.steady.prefill_share[:end]))
-        decoding = min(float(np.interp(at, np.arange(end), self.steady.running[:end])), 1.0)
-        total = max(decoding, busy, 1e-9)
-        return min(busy / total, 1.0)
+        return float(np.interp(requests_per_s, rates, self.steady.prefill_time_share[:end]))
 
 
 def lane_of(

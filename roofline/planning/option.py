@@ -109,7 +109,12 @@ class Option:
         One replica on one accelerator is "1 replica × one accelerator".
         """
         word = "replica" if self.replicas == 1 else "replicas"
-        return f"{self.replicas} {word} × {self.candidate.parallel}"
+        return f"{self.replicas:,} {word} × {self.candidate.parallel}"
+
+    @property
+    def counted(self) -> str:
+        """Its accelerators as a person says them: "40 accelerators"."""
+        return f"{self.accelerators:,} accelerator" + ("s" if self.accelerators != 1 else "")
 
     @property
     def utilisation(self) -> float:
@@ -134,7 +139,7 @@ class Option:
     def __str__(self) -> str:
         cost = "no price" if self.money is None else f"{self.money.usd_per_hour:,.2f} USD/h"
         return (
-            f"{self.accelerator}: {self.plan} = {self.accelerators} accelerators, {cost}, "
+            f"{self.accelerator}: {self.plan} = {self.counted}, {cost}, "
             f"TTFT {show(self.latencies_s.get('ttft_s'), 's')}"
         )
 

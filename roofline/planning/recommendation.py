@@ -61,7 +61,7 @@ def _named(option: Option) -> str:
     device = option.candidate.deployment.accelerator
     deployment = option.candidate.deployment
     return (
-        f"{option.plan} of {device.name} ({option.accelerators} accelerators, "
+        f"{option.plan} of {device.name} ({option.counted}, "
         f"{deployment.weights_dtype} on {deployment.engine.name})"
     )
 
@@ -118,7 +118,7 @@ def _interval(best: Option, ends: tuple[int | None, int | None]) -> str:
             "target: measure one replica before you buy"
         )
     few = best.replicas if fast is None else fast
-    return f"over the estimate's interval ({why}) that is {few} to {slow} replicas"
+    return f"over the estimate's interval ({why}) that is {few:,} to {slow:,} replicas"
 
 
 def _against(best: Option, other: Option) -> str:

@@ -1,15 +1,16 @@
 """Steady state of continuous batching in closed form, for one replica or arrays of them.
 
 With n sequences decoding and g output tokens, n/(g − 1) requests finish and as many prompts of p
-tokens enter per step [1]; they fill a share φ of the steps' free budget, and
+tokens enter per step [1]; they fill a share φ of the steps with chunks of C tokens, and
 
-    TPOT = t_decode(n) + φ (t_mixed(n) − t_decode(n)),   φ = n p / ((g − 1)(budget − n))
-    rate = n / ((g − 1) TPOT)                             (Little's law)
+    TPOT = t_decode(n) + φ (t_mixed(n, C) − t_decode(n)),   φ = n p / ((g − 1) C)
+    rate = n / ((g − 1) TPOT)                                (Little's law)
 
-The running number fluctuates as a birth-and-death process whose death rate is n / ((g − 1) TPOT);
-linearised, its variance is n / (1 − ε), ε being the elasticity of TPOT in n at a fixed rate [3]:
-Poisson when TPOT doesn't depend on n, wide when it does. Prompts queue for the chunks as in M/G/1:
-mean wait by Pollaczek and Khinchine, its tail taken as exponential, which is exact for M/M/1.
+C is a prompt, or as many as arrive in a step, up to the budget. The running number fluctuates as a
+birth-and-death process whose death rate is n / ((g − 1) TPOT); linearised, its variance is n / (1
+− ε), ε being the elasticity of TPOT in n at a fixed rate [3]: Poisson when TPOT doesn't depend on
+n, wide when it does. Prompts queue for the chunks as in M/G/1: mean wait by Pollaczek and
+Khinchine, its tail taken as exponential, which is exact for M/M/1.
 
 Shapes   every argument is a number or an array; they broadcast, and the result has that shape.
 Units    second, token, request per second.
@@ -27,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+CHUNK_ROUNDS = 5
+"""Rounds in which a chunk and the prompts that arrive during its step settle."""
 _Z = {50.0: 0.0, 90.0: 1.2816, 95.0: 1.6449, 99.0: 2.3263}
 
 
@@ -38,7 +41,8 @@ class SteadyState:
     requests_per_s: Array
     tpot_s: Array
     step_s: Array
-    prefill_share: Array
+    prefill_busy: Array
+    prefill_time_share: Array
     mean_wait_s: Array
     prefill_s: Array
     stable: NDArray[np.bool_]
@@ -54,7 +58,7 @@ class SteadyState:
         An arriving request first waits for the step under way, half a step on average.
         """
         tail = 1 - percentile / 100
-        busy = np.clip(self.prefill_share, 1e-12, 1)
+        busy = np.clip(self.prefill_busy, 1e-12, 1)
         wait = self.mean_wait_s / busy * np.maximum(np.log(busy / tail), 0)
         begun = np.minimum(percentile / 100, 1.0) * self.step_s
         return np.where(self.stable, wait + begun + self.prefill_s, np.inf)
@@ -130,50 +134,63 @@ def steady_state(
     n = np.asarray(running, dtype=np.float64)
     steps = np.maximum((output_tokens - 1) / tokens_per_step, 1e-9)  # decode steps of a request
 
-    def parts(running: Array) -> tuple[Array, Array, Array]:
-        """Time of a step without and with a chunk, and the mixed steps that a prompt takes."""
-        budget = np.maximum(chunk_tokens - running * tokens_per_step, 1.0)
-        chunk = np.minimum(budget, prompt_tokens)
-        return decode_s(running), mixed_s(running, chunk), prompt_tokens / chunk
+    def budget_at(running: Array) -> Array:
+        return np.maximum(chunk_tokens - running * tokens_per_step, 1.0)
 
-    alone, mixed, chunks = parts(n)
+    def chunk_at(running: Array, arriving: Array) -> Array:
+        """Tokens of a chunk: a prompt, or the several that arrive in a step, up to the budget."""
+        budget = budget_at(running)
+        return np.clip(arriving, np.minimum(budget, prompt_tokens), budget)
+
+    budget, arriving = budget_at(n), n * prompt_tokens / steps  # prompt tokens a step on average
+    chunk = chunk_at(n, arriving)
+    alone, mixed = decode_s(n), mixed_s(n, chunk)
     added = np.maximum(mixed - alone, 0.0)
-    share = n / steps * chunks
-    step = alone + np.minimum(share, 1.0) * added
+    share = np.minimum(arriving / chunk, 1.0)
+    step = alone + share * added
     rate = n / (steps * step)
-    service = chunks * mixed  # time a prompt keeps the chunks busy
+    # Prompts that wait are served together: the queue drains at the rate of full chunks.
+    service = prompt_tokens / budget * mixed_s(n, budget)
     busy = np.clip(rate * service, 0.0, 1.0)
-    stable = (share < 1) & (rate * service < 1)
+    stable = (arriving < budget) & (rate * service < 1)
     free = np.maximum(1 - busy, 1e-12)
     # A request begins to decode when its prompt is done, so it meets the prompts queued behind it.
-    interruption = chunks * added / steps
+    interruption = prompt_tokens / chunk * added / steps
     behind = busy + busy**2 / (2 * free)
     wait = busy * service * (1 + prompt_variation**2) / (2 * free)
 
     def step_at(running: Array) -> Array:
         """Mean step when the running number is another and the rate is the same."""
-        alone, mixed, chunks = parts(running)
-        left = 1 - rate * chunks * np.maximum(mixed - alone, 0.0)
-        return np.where(left > 1e-3, alone / np.maximum(left, 1e-3), np.inf)
+        alone = decode_s(running)
+        load = rate * prompt_tokens
+        chunk = budget_at(running)
+        found = alone
+        for _ in range(CHUNK_ROUNDS):  # from the largest chunk, the cheapest a token, down
+            added = np.maximum(mixed_s(running, chunk) - alone, 0.0)
+            left = 1 - load / chunk * added
+            found = np.where(left > 1e-3, alone / np.maximum(left, 1e-3), np.inf)
+            chunk = chunk_at(running, np.where(np.isfinite(found), load * found, np.inf))
+        return found
 
     nudge = 1.02
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = step_at(n * nudge) / step_at(n)
     elasticity = np.where(np.isfinite(ratio), np.log(np.maximum(ratio, 1.0)) / np.log(nudge), 0.95)
     return SteadyState(
-        n,
-        rate,
-        (step + behind * busy * interruption) / tokens_per_step,
-        step,
-        busy,
-        wait,
-        service,
-        np.asarray(stable),
-        np.broadcast_to(np.asarray(output_tokens, dtype=np.float64), n.shape),
-        np.clip(elasticity, 0.0, 0.95),
-        interruption,
-        step_at,
-        tokens_per_step,
+        running=n,
+        requests_per_s=rate,
+        tpot_s=(step + behind * busy * interruption) / tokens_per_step,
+        step_s=step,
+        prefill_busy=busy,
+        prefill_time_share=share * added / step,
+        mean_wait_s=wait,
+        prefill_s=np.maximum(prompt_tokens / chunk, 1.0) * mixed,
+        stable=np.asarray(stable),
+        output_tokens=np.broadcast_to(np.asarray(output_tokens, dtype=np.float64), n.shape),
+        elasticity=np.clip(elasticity, 0.0, 0.95),
+        interruption_s=interruption,
+        step_at=step_at,
+        tokens_per_step=tokens_per_step,
     )
 
 
@@ -194,23 +211,28 @@ def prefill_only(
     """
     busy = np.asarray(busy_share, dtype=np.float64)
     none = np.zeros_like(busy)
-    chunk = np.minimum(chunk_tokens, prompt_tokens) + none
-    service = prompt_tokens / chunk * mixed_s(none, chunk)
-    stable = busy < 1
+    full = none + chunk_tokens
+    service = prompt_tokens / full * mixed_s(none, full)
+    rate = busy / service
+    least = np.minimum(full, prompt_tokens)
+    chunk = least
+    for _ in range(CHUNK_ROUNDS):
+        chunk = np.clip(rate * prompt_tokens * mixed_s(none, chunk), least, full)
+    mixed = mixed_s(none, chunk)
     free = np.maximum(1 - busy, 1e-12)
-    wait = busy * service * (1 + prompt_variation**2) / (2 * free)
     return SteadyState(
-        none,
-        busy / service,
-        none,
-        none,
-        busy,
-        wait,
-        service,
-        np.asarray(stable),
-        np.ones_like(busy),
-        none,
-        none,
-        lambda running: none,
-        1.0,
+        running=none,
+        requests_per_s=rate,
+        tpot_s=none,
+        step_s=np.minimum(rate * prompt_tokens / chunk * mixed, 1.0) * mixed,
+        prefill_busy=busy,
+        prefill_time_share=none + 1.0,
+        mean_wait_s=busy * service * (1 + prompt_variation**2) / (2 * free),
+        prefill_s=np.maximum(prompt_tokens / chunk, 1.0) * mixed,
+        stable=np.asarray(busy < 1),
+        output_tokens=np.ones_like(busy),
+        elasticity=none,
+        interruption_s=none,
+        step_at=lambda running: none,
+        tokens_per_step=1.0,
     )
