@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
-from roofline.cli.train_tables import headline, tables, words
 
 
 def register(app: typer.Typer) -> None:
@@ -69,6 +68,7 @@ def train_command(
     Exit code 3: it does not fit.
     """
     from roofline.api.train import train
+    from roofline.report.training_answer import training_answer
 
     if scenario is not None:
         asked = {
@@ -107,17 +107,11 @@ def train_command(
             model, accelerator, mode=_mode(mode), recompute=recompute, global_batch=global_batch,
             tokens=tokens, network=network, usd_per_hour=usd_per_hour, machine=machine, **common,
         )  # fmt: skip
-    inputs = {"model": model, "accelerator": accelerator, **result.to_dict()["plan"]}
-    inputs |= {"mode": mode, "tokens": tokens, "network": network, "machine": machine}
-    inputs["usd_per_hour"] = usd_per_hour
-    answer = Answer(
-        command="train",
-        inputs=inputs,
-        results=result.to_dict(),
-        tables=tables(result),
-        lines=headline(result),
-        assumptions=result.assumptions,
-    )
+    settings_given: dict[str, Any] = {
+        "mode": mode, "tokens": tokens, "network": network, "machine": machine,
+        "usd_per_hour": usd_per_hour,
+    }  # fmt: skip
+    answer = training_answer(result, model, accelerator, settings_given)
     emit(answer, form, output)
     if plot is not None:
         from roofline.report.training import save_training_figure
@@ -176,6 +170,7 @@ def _scale(
 ) -> None:
     from roofline.api.train_scaling import training_scaling
     from roofline.errors import InputError
+    from roofline.report.training_answer import words
 
     try:
         replicas = [int(part) for part in scale.split(",")]

@@ -1,8 +1,16 @@
-"""What ``roofline train`` shows for readers."""
+"""What ``train`` says to readers, in the command and on the page: lines and tables.
 
+Limits   No number is made here.
+"""
+
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from roofline.cli.output import Table
+from roofline.report.answer import Answer, Table
+from roofline.training.choice import plan_words
+from roofline.training.memory import PART_WORDS
+from roofline.training.step_time import PHASE_WORDS
+from roofline.units import show
 
 if TYPE_CHECKING:
     from roofline.api.training_result import Training
@@ -11,11 +19,23 @@ if TYPE_CHECKING:
 JOULES_PER_MWH = 3.6e9
 
 
+def training_answer(
+    result: "Training", model: str, accelerator: str, asked: Mapping[str, object] | None = None
+) -> Answer:
+    """Everything that is said of a training run."""
+    data = result.to_dict()
+    return Answer(
+        command="train",
+        inputs={"model": model, "accelerator": accelerator, **data["plan"], **(asked or {})},
+        results=data,
+        tables=tables(result),
+        lines=headline(result),
+        assumptions=result.assumptions,
+    )
+
+
 def headline(result: "Training") -> list[str]:
     """What is trained on what, and whether it fits."""
-    from roofline.training.choice import plan_words
-    from roofline.units import show
-
     plan = result.plan
     lines = [
         f"{result.arch.name}, {result.arch.parameters:,} parameters, "
@@ -40,18 +60,12 @@ def peak(result: "Training") -> str:
 
 def words(interval: "Interval", unit: str) -> str:
     """An interval for readers: middle, low and high."""
-    from roofline.units import show
-
     low, mid, high = (float(end) for end in (interval.low, interval.mid, interval.high))
     return f"{show(mid, unit)}  ({show(low, unit)} – {show(high, unit)})"
 
 
 def tables(result: "Training") -> list[Table]:
     """Times, phases of a step, memory at the peak."""
-    from roofline.training.memory import PART_WORDS
-    from roofline.training.step_time import PHASE_WORDS
-    from roofline.units import show
-
     step = result.step
     rows = [
         ["step", show(step.bound.seconds, "s"), words(step.step_s, "s")],
