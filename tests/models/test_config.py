@@ -257,6 +257,59 @@ def test_type_by_class_name():
     assert any("by the name of the class" in line for line in model.assumptions)
 
 
+@pytest.mark.parametrize(
+    ("config", "parameters"),
+    [
+        # Qwen-7B: gate and up share the stated width (card: 7,721,324,544)
+        (
+            {"model_type": "qwen", "num_hidden_layers": 32, "hidden_size": 4096,
+             "num_attention_heads": 32, "intermediate_size": 22016, "kv_channels": 128,
+             "vocab_size": 151936, "tie_word_embeddings": False},
+            7_721_324_544,
+        ),
+        # DeepSeekMoE-16B (arXiv:2401.06066; hub metadata 16,375,728,128)
+        (
+            {"model_type": "deepseek", "num_hidden_layers": 28, "hidden_size": 2048,
+             "num_attention_heads": 16, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+             "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+             "first_k_dense_replace": 1, "moe_layer_freq": 1, "vocab_size": 102400,
+             "tie_word_embeddings": False},
+            16_375_728_128,
+        ),
+        # BLOOM-7B1: its config says n_embed (card: 7,069,016,064)
+        (
+            {"model_type": "bloom", "n_embed": 4096, "n_layer": 30, "num_attention_heads": 32,
+             "vocab_size": 250880},
+            7_069_016_064,
+        ),
+        # Gemma-3-4B's own config leaves heads and vocabulary to the class (hub: 4,300,079,472 with
+        # its tower of 419,816,304)
+        (
+            {"model_type": "gemma3", "text_config": {
+                "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240,
+                "num_hidden_layers": 34, "sliding_window": 1024}},
+            3_880_263_168,
+        ),
+    ],
+)  # fmt: skip
+def test_configs_that_leave_things_unsaid(config, parameters):
+    assert load_model(config).parameters == parameters
+
+
+def test_an_excerpt_counts_attention_only():
+    """Gemma-3-1B at 32,768 tokens: 4 global and 22 local layers of 512 tokens."""
+    model = load_model(
+        {
+            "num_hidden_layers": 26, "hidden_size": 1152, "num_attention_heads": 4,
+            "num_key_value_heads": 1, "head_dim": 256, "sliding_window": 512,
+            "sliding_window_pattern": 6,
+        }
+    )  # fmt: skip
+    windows = {group.window: group.n_layers for group in model.layers}
+    assert windows == {512: 22, None: 4}
+    assert any("an excerpt of a config" in line for line in model.assumptions)
+
+
 def test_unknown_family_is_said():
     model = load_model({**REFERENCE["llama"]["config"], "model_type": "brandnew"})
     assert model.parameters == REFERENCE["llama"]["parameters"]

@@ -20,7 +20,7 @@ from roofline.models.fields import Fields
 from roofline.models.parts import Part, feed_forward, join
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
-HIDDEN = ("hidden_size", "d_model", "n_embd", "model_dim")
+HIDDEN = ("hidden_size", "d_model", "n_embd", "n_embed", "model_dim")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads",
          "decoder_attention_heads")  # fmt: skip
 KV_HEADS = ("num_key_value_heads", "n_kv_heads", "kv_n_heads", "multi_query_group_num",

@@ -39,6 +39,7 @@ from roofline.models.families.single import (
     read_mllama,
     read_mpt,
     read_opt,
+    read_qwen1,
     read_stablelm,
 )
 from roofline.models.families.stateful import read_mamba, read_mamba2, read_rwkv, read_xlstm
@@ -66,6 +67,7 @@ READERS: dict[str, Reader] = {
     "mpt": read_mpt,
     "dbrx": read_dbrx,
     "opt": read_opt,
+    "qwen": read_qwen1,
     "hyperclovax": read_hyperclovax,
     "stablelm": read_stablelm,
     "doge": read_doge,

@@ -34,6 +34,14 @@ REFUSED: dict[str, str] = {
          "muse_spark_text", "qwen4_exp", "qwen4_exp_text", "unlimited_ocr_text", "zaya"),
         MEMORY,
     ),
+    **dict.fromkeys(
+        ("deci", "nemotron-nas", "openelm", "arctic", "plamo", "plamo2", "grok-1", "skywork_moe"),
+        "its layers differ in ways that its config does not say in the usual words",
+    ),
+    **dict.fromkeys(
+        ("rwkv5", "rwkv6", "rwkv7", "rwkv_world", "retnet", "stripedhyena", "hyena"),
+        "its state is not modelled",
+    ),
     "clip": "it is an encoder of images and text",
     "siglip": "it is an encoder of images and text",
     "vit": "it is an encoder of images",

@@ -129,6 +129,7 @@ def read_family(
         reader_for(outer, top)
     fields, model_type, nested = text_fields(top)
     model_type = model_type or _from_class(top)
+    _fill(fields, model_type)
     fields.partial = _is_excerpt(fields)
     draft = reader_for(model_type, fields)(fields)
     scheme = read_scheme(fields, formats)
@@ -168,6 +169,22 @@ def _from_class(top: Fields) -> str:
                 top.assume(f"model_type not given: {known}, by the name of the class")
                 return known
     return ""
+
+
+UNSAID: dict[str, dict[str, int]] = {
+    "gemma3_text": {
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
+    },
+}  # fmt: skip
+"""Sizes that a family's public configs leave out where they are the class's own."""
+
+
+def _fill(fields: Fields, model_type: str) -> None:
+    """Add the sizes that a family's public configs leave out, and say so."""
+    for name, value in UNSAID.get(model_type, {}).items():
+        if fields.has("num_hidden_layers") and fields.values.get(name) is None:
+            fields.assume(f"{name} not given: taken as {value}, as the family")
+            fields.values = {**fields.values, name: value}
 
 
 def _is_excerpt(fields: Fields) -> bool:

@@ -282,3 +282,16 @@ def read_laguna(fields: Fields) -> Draft:
         raise fields.error(f"'{name}' is {value!r}; known are true, false, per-head, per-element")
     gate = "head" if by_head else "output"
     return read_decoder(fields, replace(FAMILIES["laguna"], gate=gate, gate_when=True))
+
+
+def read_qwen1(fields: Fields) -> Draft:
+    """Read the first Qwen: its stated width is that of gate and up together."""
+    width = fields.count("intermediate_size")
+    if width % 2:
+        raise fields.error(f"'intermediate_size' is {width}; gate and up together are even")
+    fields.values = {**fields.values, "intermediate_size": width // 2}
+    facts = Facts(
+        qkv_bias=True, o_bias=False, mlp_bias=False, attention_path="attn", packed="c_attn",
+        attention_names=("", "", "", "c_proj"), mlp_names=("w2", "w1", "c_proj"),
+    )  # fmt: skip
+    return read_decoder(fields, facts)
