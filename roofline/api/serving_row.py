@@ -44,15 +44,21 @@ def serving_row(setting: "Setting", device: Accelerator) -> tuple[Row, list[str]
         RooflineError: the accelerator lacks what the workload needs.
     """
     workload = setting.workload
-    batch = workload.batch or 1  # with a concurrency, one request has to fit and others may wait
+    batch = workload.batch or workload.concurrency or 1
     words: list[str] = []
     if workload.batch is None and workload.concurrency is None:
         words.append("batch 1: neither batch nor concurrency was given")
-    prediction = _predict(setting, device, Parallel(), batch)
-    if setting.parallel is not None:
-        prediction = _predict(setting, device, setting.parallel, batch)
-    elif not prediction.fits:
-        prediction = _predict(setting, device, _fewest(setting, prediction, batch), batch)
+    prediction = _predict(setting, device, setting.parallel or Parallel(), batch)
+    if setting.parallel is None and not prediction.fits:
+        held = _fewest(setting, prediction, batch)
+        if held is None and workload.concurrency is not None:
+            held = _fewest(setting, prediction, 1)  # the others wait
+        if held is None:
+            raise UnsupportedError(
+                f"batch {batch} of {workload.tokens:,} tokens does not fit up to {setting.most} "
+                f"accelerators (one lacks {show(prediction.memory.missing_bytes, 'GiB')})"
+            )
+        prediction = _predict(setting, device, held, batch)
     if workload.concurrency is not None and workload.output_tokens > 1:
         return _concurrent(setting, device, prediction, workload.concurrency, words)
     prefill, decode = prediction.prefill, prediction.decode
@@ -85,18 +91,13 @@ def _predict(setting: "Setting", device: Accelerator, parallel: Parallel, batch:
     )
 
 
-def _fewest(setting: "Setting", prediction: Prediction, batch: int) -> Parallel:
+def _fewest(setting: "Setting", prediction: Prediction, batch: int) -> Parallel | None:
+    """The plan of the fewest accelerators that hold a batch; None: not up to the most."""
     workload = setting.workload
     held = fewest_accelerators(
         prediction.placement, batch, workload.tokens, workload.prompt_tokens, most=setting.most
     )
-    if held is None:
-        missing = show(prediction.memory.missing_bytes, "GiB")
-        raise UnsupportedError(
-            f"batch {batch} of {workload.tokens:,} tokens does not fit up to {setting.most} "
-            f"accelerators (one lacks {missing})"
-        )
-    return held.parallel
+    return None if held is None else held.parallel
 
 
 def _concurrent(
@@ -126,7 +127,8 @@ def _concurrent(
     ttft = Interval(*(found[end][1] for end in ("low", "mid", "high")))
     tpot = Interval(*(found[end][2] for end in ("low", "mid", "high")))
     running = found["mid"][3] * candidate.lanes
-    at_once = max(round(found["mid"][3]), 1)
+    most = prediction.max_batch
+    at_once = max(min(round(found["mid"][3]), concurrency if most is None else most), 1)
     prediction = _predict(setting, device, prediction.parallel, at_once)
     lane = lane_of(candidate, traffic)
     share = lane.prefill_share(float(rate.mid) / candidate.lanes)
