@@ -8,6 +8,7 @@ from roofline.api.compare import SORTS, compare
 from roofline.api.predict import predict
 from roofline.errors import InputError, UnknownNameError
 from roofline.serving.traffic import Workload
+from roofline.timing.parallel import Parallel
 
 MODEL = "llama-3.1-8b"
 DEVICES = ["h100-sxm5-80gb", "l40s", "mi300x"]
@@ -81,10 +82,11 @@ def test_concurrency_counts_waiting_prompts_out():
 def test_requests_that_find_no_room_wait():
     """Ten thousand in flight on an L4: the rate no longer rises and Little's law gives the wait."""
     rows = [
-        compare(MODEL, Workload(2048, 256, concurrency=count), ["l4"]).rows[0]
+        compare(MODEL, Workload(2048, 256, concurrency=count), ["l4"], parallel=Parallel()).rows[0]
         for count in (2000, 10_000)
     ]
     assert rows[0].tokens_per_s.mid == pytest.approx(rows[1].tokens_per_s.mid, rel=0.01)
+    assert all(row.fits for row in rows)
     assert rows[1].ttft_s.mid == pytest.approx(5 * rows[0].ttft_s.mid, rel=0.1)
 
 
