@@ -107,7 +107,7 @@ def _write_incident(
     found: "Diagnosis", path: Path, title: str, baseline: Path | None, topology: Path | None
 ) -> None:
     from roofline.cli.output import write_text
-    from roofline.diagnose.fabric import read_fabric
+    from roofline.diagnose.fabric_reader import read_fabric
     from roofline.diagnose.incident import incident_record
     from roofline.hardware.node_record import read_node_record
 

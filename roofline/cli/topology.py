@@ -42,7 +42,7 @@ def topology_command(
 
     Exit code 3: a link is degraded or missing.
     """
-    from roofline.diagnose.fabric import read_fabric
+    from roofline.diagnose.fabric_reader import read_fabric
     from roofline.diagnose.gradients import gradient_bill
 
     fabric = read_fabric(*files, accelerator=accelerator)
@@ -75,7 +75,11 @@ def topology_command(
         results=results,
         tables=tables,
         lines=lines,
-        assumptions=(*fabric.assumptions, "rates are nominal; times are the least these allow"),
+        assumptions=(
+            *fabric.assumptions,
+            "rates are nominal, times those of a ring at least; usual: at the fraction such links "
+            "reach",
+        ),
         warnings=fabric.faults,
     )
     emit(answer, form, output)
@@ -157,9 +161,18 @@ def _groups(fabric: "Fabric", tp: int) -> Table:
         rate = round(group.bytes_per_s / 1e9, 1) if tp > 1 else None
         times = [round(1e6 * group.all_reduce_s[size], 1) for size in sizes] if tp > 1 else sizes
         devices = ",".join(map(str, group.devices))
-        rows.append((stage, devices, rate, *times))
+        usual = [round(1e6 * spent, 1) for spent in group.expected_all_reduce_s.values()]
+        rows.append((stage, devices, rate, *times, usual[-1] if usual else None))
     return Table(
         f"Groups of {tp}",
-        ("stage", "GPUs", "ring GB/s", "1 MiB (µs)", "64 MiB (µs)", "1 GiB (µs)"),
+        (
+            "stage",
+            "GPUs",
+            "ring GB/s",
+            "1 MiB (µs)",
+            "64 MiB (µs)",
+            "1 GiB (µs)",
+            "1 GiB usual (µs)",
+        ),
         rows,
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roofline.diagnose.baseline import compare_baselines
-    from roofline.diagnose.fabric import read_fabric
+    from roofline.diagnose.fabric_reader import read_fabric
     from roofline.diagnose.gradients import gradient_bill
     from roofline.diagnose.incident import incident_record
     from roofline.diagnose.tree import diagnose
@@ -19,7 +19,7 @@ __all__ = [
 _HOMES = {
     "Diagnosis": "verdict", "Verdict": "verdict", "compare_baselines": "baseline",
     "diagnose": "tree", "gradient_bill": "gradients", "incident_record": "incident",
-    "read_fabric": "fabric",
+    "read_fabric": "fabric_reader",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ Units    as in ``roofline.hardware.node_record``.
 
 from dataclasses import dataclass
 
-from roofline.diagnose.fabric import read_fabric
+from roofline.diagnose.fabric_reader import read_fabric
 from roofline.diagnose.nvlink import has_nvlinks, link_health, parse_nvlinks
 from roofline.diagnose.topology import has_topology
 from roofline.hardware.node_record import NodeRecord

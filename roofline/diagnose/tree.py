@@ -17,7 +17,8 @@ from roofline.api.predict import Prediction
 from roofline.diagnose.alone import alone_verdicts
 from roofline.diagnose.baseline import BaselineComparison, compare_baselines
 from roofline.diagnose.device_symptoms import symptom_verdicts
-from roofline.diagnose.fabric import Fabric, read_fabric
+from roofline.diagnose.fabric import Fabric
+from roofline.diagnose.fabric_reader import read_fabric
 from roofline.diagnose.memory import memory_verdicts
 from roofline.diagnose.record_check import record_verdicts
 from roofline.diagnose.symptoms import Symptoms, read_symptoms

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofline.diagnose.fabric import read_fabric
+from roofline.diagnose.fabric_reader import read_fabric
 from roofline.diagnose.gradients import gradient_bill
 from roofline.diagnose.mapping import best_mapping
 from roofline.diagnose.network import parse_ibstat, parse_nccl_log, port_faults
@@ -289,3 +289,17 @@ def test_ibstat():
         "mlx5_2 port 1 runs at 50 % of the fastest adapter's rate",
     )
     assert read_fabric(IBSTAT).faults == port_faults(ports)
+
+
+def test_expected_all_reduce_of_a_pair():
+    """1 GiB over 450 GB/s at the published 0.82 of NVLink 4 rings is 2.91 ms (least: 2.39)."""
+    (group,) = read_fabric(H200).groups(2)
+    assert group.expected_all_reduce_s[2**30] == pytest.approx(2.91e-3, rel=5e-3)
+    assert all(group.expected_all_reduce_s[s] > least for s, least in group.all_reduce_s.items())
+
+
+def test_expected_all_reduce_over_pcie_is_slower_than_the_slot():
+    text = matrix([["X", "PHB"], ["PHB", "X"]]) + "\n"
+    (group,) = read_fabric(text, accelerator="l40s").groups(2)
+    # PCIe 4.0 x16, 31.5 GB/s, of which NCCL's model gives 24 (0.76)
+    assert 2**30 / group.expected_all_reduce_s[2**30] == pytest.approx(24e9, rel=0.01)

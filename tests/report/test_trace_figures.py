@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roofline.diagnose.fabric import read_fabric
+from roofline.diagnose.fabric_reader import read_fabric
 from roofline.hardware.node_record import NodeRecord, Probe
 from roofline.report.trace_figures import fabric_figure, fleet_figure, trace_figure
 from roofline.trace import summarise
