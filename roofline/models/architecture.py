@@ -231,6 +231,11 @@ class LayerGroup:
     layers: tuple[int, ...] = ()
 
     @property
+    def matrices_per_layer(self) -> int:
+        """Dense matrices of one layer that a token passes through: 7 in a Llama layer."""
+        return sum(1 for linear in self.linears if linear.calls > 0)
+
+    @property
     def parameters_per_layer(self) -> int:
         """Values of one layer."""
         dense = sum(linear.parameters for linear in self.linears) + self.small_parameters
@@ -336,10 +341,7 @@ class Architecture:
 
         TinyLlama: 7 × 22 + 1 = 155, what a trace shows as ``aten::linear``.
         """
-        calls = sum(
-            group.n_layers * sum(1 for linear in group.linears if linear.calls > 0)
-            for group in self.layers
-        )
+        calls = sum(group.n_layers * group.matrices_per_layer for group in self.layers)
         return calls + (1 if self.lm_head is not None else 0)
 
     def renamed(self, name: str) -> "Architecture":

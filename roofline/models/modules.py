@@ -16,6 +16,7 @@ from roofline.errors import SpecError
 _PREFIXES = ("model.language_model.model.", "language_model.model.", "model.language_model.",
              "language_model.", "thinker.model.", "model.model.", "model.decoder.", "transformer.",
              "backbone.", "gpt_neox.", "model.")  # fmt: skip
+MOST_PATTERNS = 2000
 _NESTED_REPEAT = re.compile(r"[+*}]\)[+*{?]|\)[+*{].*\)[+*{]")
 
 
@@ -78,6 +79,10 @@ def module_list(entries: Iterable[object], where: str) -> ModuleList:
             starts.add(name[:-1])
         else:
             patterns.append(_glob(name, where))
+    if len(patterns) > MOST_PATTERNS:
+        raise SpecError(
+            f"{where}: {len(patterns)} module patterns; at most {MOST_PATTERNS} are read"
+        )
     starts.discard("")
     return ModuleList(frozenset(words), tuple(sorted(starts)), tuple(patterns))
 

@@ -242,7 +242,9 @@ def test_longest_context(rope, stated, tokens):
 
 def test_linear_calls():
     """A trace of TinyLlama shows aten::linear 7 × 22 + 1 times a step."""
-    assert load_model("tinyllama-1.1b").linear_calls_per_step == 155
+    model = load_model("tinyllama-1.1b")
+    assert [group.matrices_per_layer for group in model.layers] == [7]
+    assert model.linear_calls_per_step == 155
 
 
 def test_head_dim_is_taken_from_the_config():
