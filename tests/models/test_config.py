@@ -180,13 +180,26 @@ def test_identity_experts_of_longcat():
     assert routed[0].mean_active == 8
 
 
-def test_prediction_layers_stay_apart():
-    """DeepSeek-V3's prediction layer: the hub's 685B count it, inference does not hold it."""
-    model = load_model("deepseek-v3")
-    extra = sum(group.n_layers * group.parameters_per_layer for group in model.prediction_layers)
-    # the layer's own matrices; checkpoints repeat embedding and head, 2 × 0.93e9, beside it
-    assert extra == pytest.approx(11.6e9, rel=0.01)
+@pytest.mark.parametrize(
+    ("name", "on_the_hub"),
+    [("deepseek-v3", 684_489_845_504), ("glm-4.5", 358_337_791_296)],
+)
+def test_prediction_layers_stay_apart(name, on_the_hub):
+    """Hub metadata counts the prediction layer, its copies of embedding and head, router biases."""
+    model = load_model(name)
+    (layer,) = model.prediction_layers
+    copies = 2 * model.vocab_size * model.hidden_size
+    biases = model.router_biases + layer.experts.n_experts
+    assert model.parameters + layer.parameters_per_layer + copies + biases == on_the_hub
     assert any("multi-token-prediction" in line for line in model.assumptions)
+
+
+def test_what_a_headline_leaves_out():
+    """Qwen3.5-35B-A3B's file: body 34.661e9, prediction head 0.845e9, vision tower 0.447e9."""
+    model = load_model("qwen3.5-35b-a3b")
+    extra = sum(group.n_layers * group.parameters_per_layer for group in model.prediction_layers)
+    parts = [model.parameters, extra, model.towers[0].parameters]
+    assert [round(part / 1e9, 3) for part in parts] == [34.661, 0.845, 0.447]
 
 
 @pytest.mark.parametrize(
