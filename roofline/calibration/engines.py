@@ -15,6 +15,7 @@ Sources  [1] measurements/calibration/engines.json: fitted on measurements/publi
          [2] measurements/h200-sxm-141gb/*-transformers-eager.json: 77 ms and 924 kernels a step.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -68,24 +69,49 @@ def engine_fit(name: str) -> EngineFit | None:
     return None if path is None else read_calibration(path).engines.get(name)
 
 
-def apply_fit(terms: EngineTerms, fit: EngineFit, device_class: str) -> EngineTerms:
+def apply_fit(
+    terms: EngineTerms, fit: EngineFit, device_class: str, *, early: bool = False
+) -> EngineTerms:
     """Put fitted numbers and the spreads of a device class over an engine's terms."""
     decode = fit.spreads.get(f"decode:{device_class}", fit.spreads.get("decode"))
     prefill = fit.spreads.get(f"prefill:{device_class}", fit.spreads.get("prefill"))
     return replace(
-        with_numbers(terms, fit.numbers, device_class),
+        with_numbers(terms, fit.numbers, device_class, early=early),
         spread_decode=decode or terms.spread_decode,
         spread_prefill=prefill or terms.spread_prefill,
     )
 
 
+EARLY = "early"
+"""Suffix of numbers that hold for an engine's early releases."""
+FIRST_RELEASE_NOW = {"vllm": (0, 8)}
+"""Release from which an engine's scheduler is today's (vLLM's V1); before it: early."""
+
+
+def is_early(name: str, version: str | None) -> bool:
+    """Whether a version of an engine is one of its early releases.
+
+    >>> is_early("vllm", "0.6.3"), is_early("vllm", "0.18.0"), is_early("vllm", None)
+    (True, False, False)
+    >>> is_early("vllm", "2024")  # a year stands for a release of that year
+    True
+    """
+    if name not in FIRST_RELEASE_NOW or not version:
+        return False
+    numbers = tuple(int(word) for word in re.findall(r"\d+", version)[:2])
+    if not numbers:
+        return False
+    year = numbers[0] >= 2000
+    return numbers[0] <= 2024 if year else numbers < FIRST_RELEASE_NOW[name]
+
+
 def with_numbers(
-    terms: EngineTerms, numbers: Mapping[str, float], device_class: str
+    terms: EngineTerms, numbers: Mapping[str, float], device_class: str, *, early: bool = False
 ) -> EngineTerms:
     """Put fitted numbers over an engine's terms, a class's own before the general ones."""
     chosen = {name: value for name, value in numbers.items() if ":" not in name}
-    ending = f":{device_class}"
-    for name, value in numbers.items():
-        if name.endswith(ending):
-            chosen[name.removesuffix(ending)] = value
+    for suffix in (device_class, *((EARLY,) if early else ())):
+        for name, value in numbers.items():
+            if name.endswith(f":{suffix}"):
+                chosen[name.removesuffix(f":{suffix}")] = value
     return replace(terms, **chosen)  # type: ignore[arg-type]

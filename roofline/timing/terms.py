@@ -242,6 +242,8 @@ class EngineTerms:
         decode_rate, prefill_rate: share of the device's rates that the engine's kernels reach.
         weight_only_rate: further share where weights are unpacked to 16 bit before they multiply.
         expert_rate: further share of grouped matmuls over routed experts.
+        scheduler_share: share of a prompt's time that the sequences beside it wait for: below 1
+            where its chunks ride along in decode steps.
         collective_rate: speed of collectives over the device's terms (one-shot kernels beat NCCL).
         spread_decode, spread_prefill: how far measurements lie from estimates.
     """
@@ -258,5 +260,6 @@ class EngineTerms:
     weight_only_rate: float = 1.0
     expert_rate: float = 1.0
     collective_rate: float = 1.0
+    scheduler_share: float = 0.8
     spread_decode: Spread = field(default_factory=lambda: Spread(0.5, 3.0, 0, "no rows"))
     spread_prefill: Spread = field(default_factory=lambda: Spread(0.5, 3.0, 0, "no rows"))

@@ -1,7 +1,8 @@
 """Fit engine terms on published rows, with whole accelerator-model pairs left out to judge.
 
-    general    step_s, sequence_s, prefill_step_s, weight_only_rate, expert_rate, collective_rate
-    by class   decode_rate, prefill_rate
+    general    step_s, sequence_s, prefill_step_s, scheduler_share, decode_rate, prefill_rate,
+               weight_only_rate, expert_rate, collective_rate
+    by class   decode_rate, prefill_rate, near the general ones
 
 Every pair falls into one of ``FOLDS`` shares by a fixed hash; a share is judged by terms fitted on
 the others, and the spread of those errors is the interval's. The terms that are shipped are fitted
@@ -17,17 +18,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roofline.calibration.engines import engine_terms, with_numbers
+from roofline.calibration.engines import EARLY, engine_terms, with_numbers
 from roofline.calibration.store import EngineFit
 from roofline.timing.terms import EngineTerms, Spread
 from roofline.validation.fitting.published import RowParts, row_parts
 from roofline.validation.rows import Row
 
 FOLDS = 5
-PRIOR_SPREAD = 0.2
+PRIOR_SPREAD = 0.08
 """Standard deviation of a number's logarithm around its first value, before rows speak."""
 ROW_SPREAD = 0.3
 """Scatter between pairs, in logarithms, that the prior is weighed against."""
+FEW = 8
+"""A pair of many more rows than this weighs as one; a pair of few weighs less."""
 FEWEST_CLASS_ROWS = 8
 FEWEST_SPREAD_ROWS = 20
 COVERAGE = (0.1, 0.9)
@@ -39,8 +42,18 @@ _GENERAL = {
     "weight_only_rate": (0.4, 1.25),
     "expert_rate": (0.4, 1.6),
     "collective_rate": (0.4, 4.0),
+    "scheduler_share": (0.2, 1.3),
+    "decode_rate": (0.4, 1.3),
+    "prefill_rate": (0.25, 1.6),
 }
-_BY_CLASS = {"decode_rate": (0.5, 1.3), "prefill_rate": (0.4, 1.6)}
+_BY_CLASS = ("decode_rate", "prefill_rate")
+"""Numbers that a device class has of its own, near the engine's general one."""
+_FREE = ("prefill_rate", "prefill_step_s")
+"""Numbers whose first value says little: rows of TTFT, where there are some, move them easily."""
+FREE_SPREAD = 0.5
+FEWEST_FIRST_TOKEN_ROWS = 40
+EARLY_REACH = 2.5
+"""How far, in logarithms, early releases may lie from today's."""
 _EAGER = {"eager_kernel_s": (3e-6, 2e-4)}
 
 
@@ -104,7 +117,8 @@ def fit_engine(name: str, rows: Iterable[Row]) -> tuple[EngineFit, list[HeldOut]
 
 def held_out(part: RowParts, terms: EngineTerms, folds: Sequence[Mapping[str, float]]) -> HeldOut:
     """Estimate a row by the terms that never saw its pair."""
-    chosen = with_numbers(terms, folds[fold_of(part.pair)], part.device_class)
+    numbers = folds[fold_of(part.pair)]
+    chosen = with_numbers(terms, numbers, part.device_class, early=part.early)
     return HeldOut(part, part.seconds(chosen))
 
 
@@ -116,33 +130,44 @@ def fit_numbers(terms: EngineTerms, parts: Sequence[RowParts]) -> dict[str, floa
         return {}
     limits = {**_GENERAL, **(_EAGER if terms.eager_kernel_s else {})}
     classes = sorted({part.device_class for part in parts})
-    names = [(name, "") for name in limits]
-    for kind in classes:
-        count = sum(part.device_class == kind for part in parts)
-        if count >= FEWEST_CLASS_ROWS:
-            names += [(name, kind) for name in _BY_CLASS]
-    limits |= _BY_CLASS
-    first = np.log([max(getattr(terms, name), limits[name][0] * 1.01) for name, _ in names])
-    low = np.log([limits[name][0] for name, _ in names])
-    high = np.log([limits[name][1] for name, _ in names])
+    kinds = {(part.device_class, part.early) for part in parts}
+    general = list(limits)
+    own = [
+        (name, kind)
+        for kind in classes
+        if sum(part.device_class == kind for part in parts) >= FEWEST_CLASS_ROWS
+        for name in _BY_CLASS
+    ]
+    if any(part.early for part in parts):
+        own += [("step_s", EARLY), ("decode_rate", EARLY)]
+    first = np.log([max(getattr(terms, name), limits[name][0] * 1.01) for name in general])
+    reach = [EARLY_REACH if kind == EARLY else 1.0 for _, kind in own]
+    low = np.array([np.log(limits[name][0]) for name in general] + [-r for r in reach])
+    high = np.array([np.log(limits[name][1]) for name in general] + reach)
+    first = np.concatenate([first, np.zeros(len(own))])
+    first_tokens = sum(part.row.quantity == "ttft" for part in parts)
+    free = _FREE if first_tokens >= FEWEST_FIRST_TOKEN_ROWS else ()
+    loose = [FREE_SPREAD if name in free else PRIOR_SPREAD for name in general]
+    prior_spread = np.array(loose + [PRIOR_SPREAD * r for r in reach])
     counts: dict[str, int] = {}
     for part in parts:
         counts[part.pair] = counts.get(part.pair, 0) + 1
-    weights = np.array([counts[part.pair] ** -0.5 for part in parts])
-    weights = weights / ROW_SPREAD
+    weights = np.array([(counts[part.pair] + FEW) ** -0.25 for part in parts]) / ROW_SPREAD
 
     def numbers(logs: np.ndarray) -> dict[str, float]:
-        return {
-            f"{name}:{kind}" if kind else name: float(value)
-            for (name, kind), value in zip(names, np.exp(logs), strict=True)
-        }
+        given = {name: float(value) for name, value in zip(general, np.exp(logs), strict=False)}
+        for (name, kind), deviation in zip(own, logs[len(general) :], strict=True):
+            rate = given[name] * float(np.exp(deviation))
+            given[f"{name}:{kind}"] = float(np.clip(rate, *limits[name]))
+        return given
 
     def errors(logs: np.ndarray) -> np.ndarray:
         given = numbers(logs)
-        by_class = {kind: with_numbers(terms, given, kind) for kind in classes}
-        ratios = [part.seconds(by_class[part.device_class]) / part.row.value for part in parts]
-        prior = (logs - first) / PRIOR_SPREAD
-        return np.concatenate([weights * np.log(ratios), prior])
+        chosen = {key: with_numbers(terms, given, key[0], early=key[1]) for key in kinds}
+        ratios = [
+            part.seconds(chosen[part.device_class, part.early]) / part.row.value for part in parts
+        ]
+        return np.concatenate([weights * np.log(ratios), (logs - first) / prior_spread])
 
     start = np.clip(first, low + 1e-6, high - 1e-6)
     found = least_squares(errors, start, bounds=(low, high), loss="soft_l1")

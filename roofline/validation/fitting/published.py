@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roofline.calibration.engines import engine_terms
+from roofline.calibration.engines import engine_terms, is_early
 from roofline.calibration.lookup import Terms
 from roofline.calibration.typical import device_class, typical_terms
 from roofline.errors import RooflineError
@@ -72,6 +72,7 @@ class RowParts:
         decode, prefill: its steps; None where its quantity does not need one.
         steps: decode steps of one request.
         others: prefills of other requests that fall into them.
+        early: whether the engine was one of its early releases.
     """
 
     row: Row
@@ -80,6 +81,7 @@ class RowParts:
     prefill: StepParts | None
     steps: float
     others: float
+    early: bool = False
 
     @property
     def pair(self) -> str:
@@ -98,7 +100,7 @@ class RowParts:
             return step
         # in a running batch a prompt's own host work hides behind the decode steps beside it
         alone = first - terms.prefill_step_s - terms.step_s
-        return step + self.others / max(self.steps, 1.0) * alone
+        return step + terms.scheduler_share * self.others / max(self.steps, 1.0) * alone
 
 
 def row_parts(rows: Iterable[Row], engine: str) -> tuple[list[RowParts], dict[str, int]]:
@@ -175,6 +177,7 @@ def _split(rows: Sequence[Row], engine: str) -> list[RowParts]:
             prefill[i],
             max((row.output_tokens or 1.0) - 1, 0.0),
             float(batch[i]) if row.load == "concurrency" else 0.0,
+            is_early(engine, row.engine_version),
         )
         for i, row in enumerate(rows)
     ]
