@@ -14,14 +14,14 @@ _EXPORTS = {
     "Architecture": "roofline.models.architecture",
     "Comparison": "roofline.api.comparison",
     "Dtype": "roofline.dtypes",
-    "Empirical": "roofline.serving.traffic",
+    "Empirical": "roofline.serving.lengths",
     "Engine": "roofline.serving.engines",
     "Interval": "roofline.timing.interval",
-    "LogNormal": "roofline.serving.traffic",
+    "LogNormal": "roofline.serving.lengths",
     "Measurement": "roofline.hardware.measurement",
     "Ownership": "roofline.economics.ownership",
     "Parallel": "roofline.timing.parallel",
-    "Plan": "roofline.api.plan",
+    "Plan": "roofline.api.plan_result",
     "Prediction": "roofline.api.predict",
     "PriceTable": "roofline.economics.prices",
     "RooflineError": "roofline.errors",
@@ -33,7 +33,7 @@ _EXPORTS = {
     "accelerator_ids": "roofline.hardware.accelerator",
     "compare": "roofline.api.compare",
     "load_accelerator": "roofline.hardware.accelerator",
-    "load_lengths": "roofline.serving.traffic",
+    "load_lengths": "roofline.serving.lengths",
     "load_measurement": "roofline.hardware.measurement",
     "load_model": "roofline.models.config",
     "model_names": "roofline.models.catalogue",
@@ -47,8 +47,8 @@ _EXPORTS = {
 if TYPE_CHECKING:
     from roofline.api.compare import compare as compare
     from roofline.api.comparison import Comparison as Comparison
-    from roofline.api.plan import Plan as Plan
     from roofline.api.plan import plan as plan
+    from roofline.api.plan_result import Plan as Plan
     from roofline.api.predict import Prediction as Prediction
     from roofline.api.predict import predict as predict
     from roofline.api.train import train as train
@@ -66,13 +66,13 @@ if TYPE_CHECKING:
     from roofline.models.catalogue import model_names as model_names
     from roofline.models.config import load_model as load_model
     from roofline.serving.engines import Engine as Engine
+    from roofline.serving.lengths import Empirical as Empirical
+    from roofline.serving.lengths import LogNormal as LogNormal
+    from roofline.serving.lengths import load_lengths as load_lengths
     from roofline.serving.speculation import Speculation as Speculation
-    from roofline.serving.traffic import Empirical as Empirical
-    from roofline.serving.traffic import LogNormal as LogNormal
     from roofline.serving.traffic import Slo as Slo
     from roofline.serving.traffic import Traffic as Traffic
     from roofline.serving.traffic import Workload as Workload
-    from roofline.serving.traffic import load_lengths as load_lengths
     from roofline.timing.interval import Interval as Interval
     from roofline.timing.parallel import Parallel as Parallel
     from roofline.training.plan import TrainingPlan as TrainingPlan

@@ -9,7 +9,7 @@ from typing import Any
 from roofline.economics.cost import TokenPrices
 from roofline.economics.power import Power
 from roofline.planning.candidate import Candidate
-from roofline.serving.simulation import Simulation
+from roofline.serving.simulation_result import Simulation
 from roofline.units import HOURS_PER_MONTH, show
 
 

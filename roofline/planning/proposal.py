@@ -14,7 +14,7 @@ from roofline.planning.launch import launch_line
 from roofline.planning.option import Money, Option
 from roofline.planning.search import Sized
 from roofline.serving.inverse import HOST_ACCELERATORS
-from roofline.serving.simulation import Simulation
+from roofline.serving.simulation_result import Simulation
 from roofline.serving.traffic import Slo
 from roofline.units import show
 

@@ -26,7 +26,7 @@ from roofline.planning.pricing import charge
 from roofline.planning.search import Question, Sized
 from roofline.serving.capacity import LoadCurve, replicas_needed
 from roofline.serving.disaggregation import Disaggregation, simulate_disaggregated
-from roofline.serving.simulation import Simulation
+from roofline.serving.simulation_result import Simulation
 from roofline.serving.steady import prefill_only, steady_state
 from roofline.serving.traffic import Slo
 

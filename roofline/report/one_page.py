@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roofline.errors import InputError
+from roofline.report.answer import Table
 from roofline.units import number, show
 
 if TYPE_CHECKING:
-    from roofline.api.plan import Plan
+    from roofline.api.plan_result import Plan
     from roofline.planning.option import Option
 
 SUFFIXES = (".md", ".html")
@@ -97,6 +98,11 @@ def _cells(option: "Option") -> tuple[str, ...]:
         show(option.latencies_s.get("tpot_s"), "s"),
         "–" if power is None else show(power.total_w, "W"),
     )
+
+
+def deployments(plan: "Plan") -> Table:
+    """The options as a table, cheapest first, as the page has it."""
+    return Table("Deployments, cheapest first", _HEAD, [_cells(one) for one in plan.options])
 
 
 def markdown_report(plan: "Plan") -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from roofline.api.comparison import Comparison
-    from roofline.api.plan import Plan
+    from roofline.api.plan_result import Plan
 
 _MARKERS = "osD^vP*X<>"
 MOST_LINES = 8

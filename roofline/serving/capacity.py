@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofline.errors import InputError
-from roofline.serving.simulation import Simulation, simulate
+from roofline.serving.simulation import simulate
+from roofline.serving.simulation_result import Simulation
 from roofline.serving.step_table import StepTable
 from roofline.serving.traffic import Slo, Traffic
 

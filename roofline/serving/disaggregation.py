@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from roofline.errors import InputError
 from roofline.serving.capacity import Serving
-from roofline.serving.simulation import Simulation, simulate
-from roofline.serving.traffic import Requests, checked, checked_tokens
+from roofline.serving.lengths import checked, checked_tokens
+from roofline.serving.simulation import simulate
+from roofline.serving.simulation_result import Simulation
+from roofline.serving.traffic import Requests
 
 DEALING_SEED = 7
 """Dealing at random keeps every instance's arrivals Poisson, as a whole replica's are."""

@@ -9,8 +9,8 @@ Sources  [1] Leviathan et al. 2023, Fast inference from transformers via specula
 from dataclasses import dataclass
 
 from roofline.errors import InputError
+from roofline.serving.lengths import checked, checked_tokens
 from roofline.serving.step_table import Array, StepTime
-from roofline.serving.traffic import checked, checked_tokens
 
 
 @dataclass(frozen=True)

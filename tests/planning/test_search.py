@@ -13,10 +13,11 @@ from roofline.errors import InputError, MissingDataError, RooflineError, Unknown
 from roofline.hardware.accelerator import load_accelerator
 from roofline.models.config import load_model
 from roofline.planning.candidate import Space, candidates
+from roofline.planning.finalists import LOADS, best_of_each, simulated
 from roofline.planning.lane import lane_of
 from roofline.planning.pareto import front
 from roofline.planning.pricing import Pricing, charge
-from roofline.planning.search import LOADS, Question, best_of_each, simulated, size_all
+from roofline.planning.search import Question, size_all
 from roofline.serving.capacity import load_curve
 from roofline.serving.speculation import Speculation
 from roofline.serving.traffic import Slo, Traffic

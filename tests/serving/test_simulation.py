@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from roofline.errors import InputError
+from roofline.serving.lengths import Empirical, LogNormal
 from roofline.serving.simulation import simulate
 from roofline.serving.step_table import StepTable, constant_table, tabulate
-from roofline.serving.traffic import Empirical, LogNormal, Requests, Traffic
+from roofline.serving.traffic import Requests, Traffic
 
 SEEDS = range(12)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from roofline.errors import InputError, SpecError
-from roofline.serving.traffic import Empirical, LogNormal, Slo, Traffic, Workload, load_lengths
+from roofline.serving.lengths import Empirical, LogNormal, load_lengths
+from roofline.serving.traffic import Slo, Traffic, Workload
 
 FIXED = {"prompt_tokens": 100, "output_tokens": 10}
 
