@@ -55,7 +55,12 @@ def ask(field: Field, side: str = "", extra: Sequence[str] = ()) -> Any:
             )
         case _:
             value = st.number_input(
-                field.label, field.least, _real(field.most), field.default, format="%.6g", **given
+                field.label,
+                _real(field.least),
+                _real(field.most),
+                field.default,
+                format="%.6g",
+                **given,
             )
     kept[key] = value
     return value

@@ -20,7 +20,7 @@ from roofline.errors import RooflineError
 
 ICON = Path(__file__).with_name("icon.png")
 """A picture of our own: a named icon would be fetched from elsewhere."""
-VIEWS = ("predict", "roofline", "train")
+VIEWS = ("predict", "roofline", "plan", "compare", "training")
 """Pages by their module, in the order of the menu."""
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from roofline.api.compare import SCENARIOS, SORTS
+from roofline.api.plan import CONTINUOUS
 from roofline.api.predict import DEFAULT_OUTPUT_TOKENS, DEFAULT_PROMPT_TOKENS, LARGEST_COUNT
 from roofline.api.train import MODES
 from roofline.dtypes import COMPUTE_TYPES, DTYPES
+from roofline.economics.price_row import TERMS
 from roofline.errors import SpecError, unknown_name
 from roofline.hardware.accelerator import accelerator_ids
 from roofline.hardware.links import link_names
@@ -171,9 +173,14 @@ PLAN = (
     Field("tpot_s", "TPOT target (s)", "number", 0.04, least=0.0001, most=60),
     Field("percentile", "Percentile", "number", 95.0, least=1, most=99.9),
     Field("spare_replicas", "Spare replicas", "whole", 0, least=0, most=1000),
-    Field("candidates", "Accelerators to try (none: the scenario's)", "choices", [],
-          accelerator_ids),
+    Field("candidates", "Accelerators to try (none: the whole catalogue)", "choices",
+          ["h200-sxm-141gb", "h100-sxm5-80gb", "b200-hgx", "l40s"], accelerator_ids),
+    Field("term", "Prices", "choice", "on_demand", lambda: TERMS),
+    Field("times", "Plan with the estimates' end", "choice", "mid", lambda: ("low", "mid", "high")),
+    Field("disaggregate", "Prefill and decode apart, too", "yes", False),
 )  # fmt: skip
+SERVED_BY = Field("served_by", "Served by", "choice", "vllm", lambda: CONTINUOUS,
+                  help="Engines with continuous batching, of plans and comparisons.")  # fmt: skip
 COMPARE = (
     Field("against", "Accelerators to compare", "choices",
           ["h200-sxm-141gb", "h100-sxm5-80gb", "b200-hgx", "mi300x", "l40s"],
@@ -194,6 +201,6 @@ TRAINING = (
 )  # fmt: skip
 ASKED = (*MODEL, *HARDWARE, *SETTINGS)
 """What a scenario is, on every page."""
-ON_PAGES = (*PLAN, *COMPARE, *TRAINING)
+ON_PAGES = (SERVED_BY, *PLAN, *COMPARE, *TRAINING)
 """What single pages ask besides."""
 BY_NAME = {field.name: field for field in (*ASKED, *ON_PAGES)}
