@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import Format, FormatOption, OutputOption, emit
 
 if TYPE_CHECKING:
     from roofline.diagnose.verdict import Diagnosis
@@ -59,6 +59,7 @@ def diagnose_command(
     """Walk the decision tree: causes with evidence, what would refute them, next step and gain."""
     from roofline.diagnose.tree import diagnose
     from roofline.errors import InputError
+    from roofline.report.diagnosis_answer import diagnosis_answer
 
     prediction: Any = None
     if model is not None:
@@ -98,7 +99,7 @@ def diagnose_command(
         "accelerator": accelerator,
         "model": model,
     }
-    emit(_answer(found, inputs), form, output)
+    emit(diagnosis_answer(found, inputs), form, output)
     if incident is not None:
         _write_incident(found, incident, title, baseline, topology)
 
@@ -119,35 +120,3 @@ def _write_incident(
     )
     write_text(path, text)
     typer.echo(f"wrote {path}", err=True)
-
-
-def _answer(found: "Diagnosis", inputs: dict[str, Any]) -> Answer:
-    lines = [found.headline]
-    for number, verdict in enumerate(found.verdicts, 1):
-        lines += [
-            "",
-            f"{number}. {verdict.cause} ({verdict.branch}; confidence {verdict.confidence})",
-            f"   {verdict.statement}",
-            *(f"   · {line}" for line in verdict.evidence),
-            f"   refuted by: {verdict.refuted_by}",
-            f"   next: {verdict.next_step}",
-            f"   gain: {verdict.gain}",
-        ]
-    lines += [""] + [f"not looked at: {line}" for line in found.not_checked]
-    return Answer(
-        command="diagnose",
-        inputs=inputs,
-        results=found.to_dict(),
-        tables=[
-            Table(
-                "Verdicts",
-                ("cause", "branch", "confidence", "gain"),
-                [(v.cause, v.branch, v.confidence, v.gain) for v in found.verdicts],
-            )
-        ]
-        if found.verdicts
-        else [],
-        lines=lines,
-        assumptions=found.assumptions,
-        warnings=found.warnings,
-    )
