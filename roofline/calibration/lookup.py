@@ -14,6 +14,7 @@ from roofline.calibration.engines import (
     apply_fit,
     engine_fit,
     engine_terms,
+    is_early,
 )
 from roofline.calibration.store import calibration_path, read_calibration
 from roofline.calibration.typical import device_class, typical_terms
@@ -45,6 +46,7 @@ def find_terms(
     machine: "str | Path | Measurement | None" = None,
     *,
     weights_bits: float = 16.0,
+    version: str | None = None,
 ) -> Terms:
     """Find the terms of an estimate.
 
@@ -53,17 +55,19 @@ def find_terms(
         engine: engine name.
         machine: a measured record, its path, or a spec id; None: class-typical terms.
         weights_bits: bits of the blocks' weights.
+        version: of the engine; early releases have terms of their own.
 
     Raises:
         InputError: the record is of another device.
     """
     terms = engine_terms(engine, weights_bits=weights_bits)
+    early = is_early(engine, version)
     if machine is None:
-        return _typical(accelerator, engine, terms)
-    return _measured(accelerator, engine, terms, machine)
+        return _typical(accelerator, engine, terms, early=early)
+    return _measured(accelerator, engine, terms, machine, early=early)
 
 
-def _typical(accelerator: Accelerator, engine: str, terms: EngineTerms) -> Terms:
+def _typical(accelerator: Accelerator, engine: str, terms: EngineTerms, *, early: bool) -> Terms:
     device = typical_terms(accelerator)
     words = (f"no measured machine: {device.origin}",)
     fit = engine_fit(engine)
@@ -71,7 +75,7 @@ def _typical(accelerator: Accelerator, engine: str, terms: EngineTerms) -> Terms
         spreads = replace(terms, spread_decode=CLASS_SPREAD, spread_prefill=CLASS_SPREAD)
         return Terms(device, spreads, False, (*words, "no engine assumed: no coverage claimed"))
     if fit is not None and fit.spreads:
-        terms = apply_fit(terms, fit, device_class(accelerator).name)
+        terms = apply_fit(terms, fit, device_class(accelerator).name, early=early)
         return Terms(device, terms, False, words)
     terms = replace(terms, spread_decode=UNMEASURED, spread_prefill=UNMEASURED)
     return Terms(
@@ -84,6 +88,8 @@ def _measured(
     engine: str,
     terms: EngineTerms,
     machine: "str | Path | Measurement",
+    *,
+    early: bool,
 ) -> Terms:
     path = calibration_path(machine) if isinstance(machine, str) and "/" not in machine else None
     if path is not None:
@@ -96,7 +102,7 @@ def _measured(
                 terms = apply_fit(terms, fit, "")
                 words.append(f"engine terms: {fit.fitted_on}; judged on {fit.judged_on}")
             else:
-                terms = _of_published(terms, engine, accelerator, words)
+                terms = _of_published(terms, engine, accelerator, words, early=early)
             return Terms(calibration.device, terms, True, tuple(words))
     from roofline.hardware.measurement import load_measurement  # records only where one is asked
 
@@ -105,12 +111,12 @@ def _measured(
         _check_same(accelerator, record.device.spec_id, machine)
     fitted = _fit(record, accelerator)
     words = [f"machine terms: {fitted.terms.origin}", *record.assumptions, *fitted.assumptions]
-    terms = _of_published(terms, engine, accelerator, words)
+    terms = _of_published(terms, engine, accelerator, words, early=early)
     return Terms(fitted.terms, terms, True, tuple(words))
 
 
 def _of_published(
-    terms: EngineTerms, engine: str, accelerator: Accelerator, words: list[str]
+    terms: EngineTerms, engine: str, accelerator: Accelerator, words: list[str], *, early: bool
 ) -> EngineTerms:
     """Terms of an engine that this machine has no rows of: from published ones, or none."""
     if engine in ("ideal", "plain"):
@@ -121,7 +127,7 @@ def _of_published(
         words.append(f"engine {engine!r} has no judged rows on this machine: a wide interval")
         return replace(terms, spread_decode=UNMEASURED, spread_prefill=UNMEASURED)
     words.append(f"engine terms: {fit.fitted_on}")
-    return apply_fit(terms, fit, device_class(accelerator).name)
+    return apply_fit(terms, fit, device_class(accelerator).name, early=early)
 
 
 def _check_same(accelerator: Accelerator, spec_id: str, machine: object) -> None:

@@ -239,7 +239,13 @@ def deploy(
         words.append(f"KV cache in {cache}, {whose}")
     chosen_engine = find_engine(engine)
     bits = (chosen or own_format(arch)).bits
-    terms = find_terms(accelerator, chosen_engine.name, machine, weights_bits=bits)
+    terms = find_terms(
+        accelerator,
+        chosen_engine.name,
+        machine,
+        weights_bits=bits,
+        version=chosen_engine.version,
+    )
     words += terms.assumptions
     rate, link_name = _link(accelerator, plan, network, words)
     deployment = Deployment(

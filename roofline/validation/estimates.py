@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from roofline.calibration.engines import engine_fit, engine_terms, with_numbers
+from roofline.calibration.engines import engine_fit, engine_terms, is_early, with_numbers
 from roofline.calibration.typical import device_class
 from roofline.errors import InputError, RooflineError
 from roofline.hardware.accelerator import load_accelerator
@@ -103,7 +103,8 @@ def held_out_deployment(row: Row) -> Deployment:
     terms = deployment.terms
     fold = fit.folds[fold_of(f"{row.accelerator} {row.model}")]
     bare = engine_terms(row.engine or "", weights_bits=deployment.weights_dtype.bits)
-    numbers = with_numbers(bare, fold, device_class(deployment.accelerator).name)
+    early = is_early(row.engine or "", row.engine_version)
+    numbers = with_numbers(bare, fold, device_class(deployment.accelerator).name, early=early)
     engine = replace(
         numbers,
         spread_decode=terms.engine.spread_decode,
@@ -132,7 +133,8 @@ def estimate_rows(
     groups: dict[tuple[object, ...], list[int]] = {}
     for position, row in enumerate(kept):
         key = (row.model, row.weights_label, row.kv, row.accelerator, row.tp, row.dp, row.ep,
-               row.n_gpu, row.plain, row.engine, row.engine_label, row.quantity)  # fmt: skip
+               row.n_gpu, row.plain, row.engine, row.engine_label, row.quantity,
+               is_early(row.engine or "", row.engine_version))  # fmt: skip
         groups.setdefault(key, []).append(position)
     found: dict[int, Estimated] = {}
     for positions in groups.values():
@@ -199,14 +201,16 @@ def prefill_share(
 ) -> Array:
     """Mean time per output token over that of a step without prompts, in steady state.
 
-        1 + n / (output − 1) · t_prefill / t_decode
+        1 + share · n / (output − 1) · t_prefill / t_decode
 
-    A prompt's own host work hides behind the steps of the others.
+    The engine's scheduler share says how much of a prompt the others wait for; a prompt's own host
+    work hides behind the steps of the others.
     """
     terms = deployment.terms.engine
     alone = np.asarray(deployment.middle(Step(batch, context), long_phase=False).seconds)
     step = Step(prefill_sequences=1.0, prefill_tokens=np.maximum(prompt, 1.0))
     prefill = np.asarray(deployment.middle(step, long_phase=True).seconds)
     device = np.maximum(prefill - terms.prefill_step_s - terms.step_s, 0.0)
-    share: Array = 1 + batch / np.maximum(output - 1, 1) * device / alone
+    waits = terms.scheduler_share * batch / np.maximum(output - 1, 1)
+    share: Array = 1 + waits * device / alone
     return share
