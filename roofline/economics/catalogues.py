@@ -47,7 +47,6 @@ _CANDIDATES: dict[str, tuple[tuple[str, float], ...]] = {
     "RTX4090": (("rtx-4090", 24),),
     "RTX5090": (("rtx-5090", 32),),
     "RTX6000ADA": (("rtx-6000-ada", 48),),
-    "RTX6000": (("rtx-6000-ada", 48),),
     "RTXPRO6000": (("rtx-pro-6000-bw-ws", 96), ("rtx-pro-6000-bw-server", 96)),
     "L4": (("l4", 24),),
     "L40": (("l40", 48),),
@@ -100,8 +99,8 @@ _INSTANCES: tuple[tuple[str, str], ...] = (
     (r"(^|[^a-z])pcie?", "pcie"),
     (r"(^|[^a-z])nvl($|[^a-z])", "nvl"),
 )
-_MEMORY_SLACK = 0.12
-"""Catalogues write 80 GB, 79 GiB or 81,559 MiB for the same card."""
+_MEMORY_SLACK = 0.15
+"""Catalogues write 80 GB, 79 GiB or 81,559 MiB for the same card, and 288 GB for an MI325X of 256."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +146,7 @@ def candidates(name: str, memory_gb: float | None, instance: str) -> tuple[str, 
     else:
         return ()
     if memory_gb is not None and memory_gb > 0:
-        near = [(i, gb) for i, gb in found if abs(gb - memory_gb) <= _MEMORY_SLACK * gb]
-        found = tuple(near) if near else found
+        found = tuple((i, gb) for i, gb in found if abs(gb - memory_gb) <= _MEMORY_SLACK * gb)
     ids = tuple(spec_id for spec_id, _ in found)
     if len(ids) > 1 and form is not None:
         ids = tuple(i for i in ids if form.lower() in i) or ids
@@ -220,10 +218,12 @@ def _gpuhunt_rows(row: dict[str, str]) -> Iterator[_Offer]:
 
 def _skypilot_rows(row: dict[str, str]) -> Iterator[_Offer]:
     common = (row["InstanceType"], row["Region"], row["AcceleratorName"])
+    size = re.search(r"SizeInMiB\W+(\d+)", row.get("GpuInfo", ""))
+    memory_gb = None if size is None else _gigabytes(size[1])
     for column, term in (("Price", "on_demand"), ("SpotPrice", "spot")):
         price = row.get(column, "").strip()
         if price or term == "on_demand":
-            yield _Offer(*common, None, row["AcceleratorCount"], price, term)
+            yield _Offer(*common, memory_gb, row["AcceleratorCount"], price, term)
 
 
 def _gigabytes(text: str | None) -> float | None:
@@ -295,7 +295,7 @@ def _row(offer: _Offer, provider: str, day: str, note: str, path: Path, line: in
     )  # fmt: skip
     if len(ids) == 1:
         return replace(price, spec_id=ids[0])
-    reason = f"ambiguous: {' or '.join(ids)}" if ids else "unknown accelerator"
+    reason = f"ambiguous: {' or '.join(ids)}" if ids else "no spec of this name and memory"
     return replace(price, notes="; ".join(part for part in (reason, note) if part))
 
 

@@ -21,6 +21,7 @@ SKYPILOT = (
     "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,"
     "AvailabilityZone\n"
     "p4de.24xlarge,A100-80GB,8,96,1152,,40.96,12.0,us-east-1,us-east-1a\n"
+    "p4d.24xlarge,A100,8,96,1152,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 40960}}]}\",32.77,,us,\n"
     "p4de.24xlarge,A100-80GB,8,96,1152,,40.96,11.0,us-east-1,us-east-1b\n"
     "g6.xlarge,L4,1,4,16,,0.8048,,us-east-1,us-east-1a\n"
     "m5.large,,,2,8,,0.096,,us-east-1,us-east-1a\n"
@@ -40,7 +41,7 @@ def test_gpuhunt_names_are_settled_by_memory_and_instance(tmp_path):
     }
     open_rows = {p.item: p.notes for p in found.unmapped}
     assert open_rows["H100"] == "ambiguous: h100-sxm5-80gb or h100-pcie-80gb"
-    assert open_rows["Zephyr9"] == "unknown accelerator"
+    assert open_rows["Zephyr9"] == "no spec of this name and memory"
     assert [finding.line for finding in found.refused] == [6]
     assert found.without_accelerator == 1
 
@@ -54,6 +55,7 @@ def test_skypilot_zones_are_merged_and_both_terms_read(tmp_path):
     assert mapped == {
         ("a100-sxm4-80gb", "on_demand"): 40.96,
         ("a100-sxm4-80gb", "spot"): 11.0,
+        ("a100-sxm4-40gb", "on_demand"): 32.77,
         ("l4", "on_demand"): 0.8048,
         ("h100-sxm5-80gb", "spot"): 1.25,
     }
@@ -88,6 +90,8 @@ def test_an_import_reads_back_as_a_price_file(tmp_path):
         ("tpu-v5p", None, "", ("tpu-v5p",)),
         ("H200", 141, "any", ("h200-sxm-141gb", "h200-nvl-141gb")),
         ("nothing", 80, "", ()),
+        ("RTX6000", 24, "gpu_1x_rtx6000", ()),  # Lambda's is the Quadro of 2018
+        ("L40S", 24, "", ()),
     ],
 )
 def test_candidates(name, memory, instance, ids):
