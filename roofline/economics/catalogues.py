@@ -99,8 +99,8 @@ _INSTANCES: tuple[tuple[str, str], ...] = (
     (r"(^|[^a-z])pcie?", "pcie"),
     (r"(^|[^a-z])nvl($|[^a-z])", "nvl"),
 )
-_MEMORY_SLACK = 0.15
-"""Catalogues write 80 GB, 79 GiB or 81,559 MiB for the same card, and 288 GB for an MI325X of 256."""
+_MEMORY_SLACK = 0.13
+"""Catalogues write 80 GB, 79 GiB or 81,559 MiB for one card, and 288 GB for an MI325X of 256."""
 
 
 @dataclass(frozen=True)
