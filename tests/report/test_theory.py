@@ -41,5 +41,5 @@ def test_two_records_side_by_side():
 
 
 def test_missing_rows_say_what_is_there():
-    with pytest.raises(MissingDataError, match=r"no decoder rows of llama-3\.1-70b"):
-        theory_report("h200-sxm-141gb", "llama-3.1-70b")
+    with pytest.raises(MissingDataError, match=r"no decoder rows of llama-3\.1-405b"):
+        theory_report("h200-sxm-141gb", "llama-3.1-405b")

@@ -105,10 +105,11 @@ def test_no_violations_anywhere(everything):
     assert everything.violations() == ()
 
 
-def test_decoder_rows_are_at_least_1_31_times_their_bound(everything):
-    """Llama-3.1-8B at batch 16 and 32k context on one H200: 1.31 × its bound."""
+def test_no_decoder_row_comes_nearer_its_bound_than_1_24(everything):
+    """Llama-3.1-8B, batch 16, context 32k, one H200: 21.58 ms (2026-11-29), 1.24 × its bound;
+    22.87 ms, 1.31 ×, in the reference run."""
     decoder = [p for p in everything.points if p.dataset == "decoder"]
-    assert min(p.over_bound for p in decoder) == pytest.approx(1.31, abs=0.01)
+    assert min(p.over_bound for p in decoder) == pytest.approx(1.24, abs=0.01)
     closest = min(decoder, key=lambda p: p.over_bound)
     assert "batch 16" in closest.setting
     assert "32768" in closest.setting
