@@ -46,6 +46,7 @@ class DeviceClass:
 CLASSES = (
     DeviceClass("Hopper H20", ("h20-",), 0.8, {"fp8": 0.85, "int8": 0.6, "other": 0.88}, 0.95, 0.6),
     DeviceClass("Hopper", ("hopper",), 0.86, {"fp8": 0.73, "int8": 0.5, "other": 0.79}, 0.85, 0.5),
+    DeviceClass("Blackwell unified", ("gb10-",), 0.85, {"fp4": 0.4, "other": 0.7}, 0.9, 0.4),
     DeviceClass(
         "Blackwell data centre", ("gb100", "gb102", "b200", "b300", "gb200", "gb300", "gb1"),
         0.82, {"fp8": 0.7, "fp4": 0.55, "other": 0.75}, 0.9, 0.4,

@@ -176,16 +176,28 @@ def fit_numbers(terms: EngineTerms, parts: Sequence[RowParts]) -> dict[str, floa
 
 def spreads(held: Sequence[HeldOut]) -> dict[str, Spread]:
     """Spread of held-out errors by phase, and by phase and device class where rows allow."""
-    found: dict[str, list[HeldOut]] = {}
+    by_class: dict[tuple[str, str], list[HeldOut]] = {}
     for item in held:
-        found.setdefault(item.phase, []).append(item)
-        found.setdefault(f"{item.phase}:{item.parts.device_class}", []).append(item)
+        by_class.setdefault((item.phase, item.parts.device_class), []).append(item)
     result = {}
-    for key, items in found.items():
+    rest: dict[str, list[HeldOut]] = {}
+    for (phase, kind), items in by_class.items():
         if len(items) < FEWEST_SPREAD_ROWS:
-            continue
-        low, high = np.quantile([item.ratio for item in items], COVERAGE)
-        pairs = len({item.parts.pair for item in items})
-        words = f"{len(items)} published rows of {pairs} pairs, each left out of its fit"
-        result[key] = Spread(float(low), float(high), len(items), words)
+            rest.setdefault(phase, []).extend(items)
+        else:
+            result[f"{phase}:{kind}"] = _spread(items)
+    for phase in ("decode", "prefill"):
+        every = [item for item in held if item.phase == phase]
+        few = rest.get(phase, [])
+        # classes of few rows are judged by what they have in common, where that is enough
+        chosen = few if len(few) >= FEWEST_SPREAD_ROWS else every
+        if len(chosen) >= FEWEST_SPREAD_ROWS:
+            result[phase] = _spread(chosen)
     return result
+
+
+def _spread(items: Sequence[HeldOut]) -> Spread:
+    low, high = np.quantile([item.ratio for item in items], COVERAGE)
+    pairs = len({item.parts.pair for item in items})
+    words = f"{len(items)} published rows of {pairs} pairs, each left out of its fit"
+    return Spread(float(low), float(high), len(items), words)
