@@ -21,7 +21,7 @@ def scores_answer(
     found = validation.violations()
     lines = [
         f"{validation.total:,} rows; {overall.bounded:,} bounded, {overall.rows:,} estimated "
-        "(none of them in a fit)",
+        "by terms fitted without them",
         f"bounds above a measurement: {len(found)}; closest {overall.tightest:.2f} × its bound",
     ]
     if overall.rows:
