@@ -42,7 +42,7 @@ def turning_points(deployment: Deployment, context_tokens: float) -> TurningPoin
     >>> from roofline.serving.deployment import deploy
     >>> found = turning_points(deploy(LLAMA_3_8B, load_accelerator("h200-sxm-141gb")), 2176.0)
     >>> found.prefill_tokens, found.decode_batch
-    (215, None)
+    (222, None)
     """
 
     def decode_excess(batch: float) -> float:
