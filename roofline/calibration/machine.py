@@ -28,6 +28,7 @@ from roofline.hardware.measurement import (
 )
 from roofline.timing.collectives import LinkTerms
 from roofline.timing.terms import (
+    TYPICAL_HOST_OPERATOR_S,
     AttentionGrid,
     AttentionTerms,
     Curve,
@@ -114,6 +115,7 @@ def fit_machine(record: Measurement, accelerator: Accelerator) -> MachineFit:
         prefill_attention=prefill or base.prefill_attention,
         small=small,
         all_reduce=link,
+        host_operator_s=_host_operator(record),
         origin=f"measured on {record.device.name}, {record.date:%Y-%m-%d}",
     )
     words = tuple(f"{name} was not measured: {base.origin}" for name in missing)
@@ -247,6 +249,16 @@ def _small(record: Measurement, base: DeviceTerms) -> Curve:
     adds = [row for row in record.copy_rows if row.op == "add" and _is_large(row.flags)]
     rate = max((row.bytes_per_s for row in adds), default=0.0)
     return replace(base.small, bytes_per_s=rate * 0.75) if rate else base.small
+
+
+HOST_OPERATORS = ("host_add", "host_silu", "host_rms_norm", "host_cat")
+"""Small operators whose host cost a launch sweep times."""
+
+
+def _host_operator(record: Measurement) -> float:
+    """Median host cost of the framework's small operators; the typical one where none was timed."""
+    costs = [row.median_s for row in record.launch_rows if row.what in HOST_OPERATORS]
+    return float(np.median(costs)) if costs else TYPICAL_HOST_OPERATOR_S
 
 
 def _is_large(flags: Sequence[str]) -> bool:

@@ -20,7 +20,13 @@ from roofline.models.architecture import Architecture, GroupedQuery, Latent, Lay
 from roofline.timing.collectives import all_reduce_s, all_to_all_s, send_s
 from roofline.timing.parallel import Parallel
 from roofline.timing.steps import all_reduces_per_step
-from roofline.timing.terms import Curve, DeviceTerms, EngineTerms, SmallKernel
+from roofline.timing.terms import (
+    TYPICAL_HOST_OPERATOR_S,
+    Curve,
+    DeviceTerms,
+    EngineTerms,
+    SmallKernel,
+)
 from roofline.units import Numeric
 from roofline.work.operators import ACTIVATION_BYTES, Kind, Operator, Step
 
@@ -103,7 +109,7 @@ def estimate_step(
     for part in parts:
         device_s = device_s + part.seconds
         calls += part.calls
-    host_s = calls * engine.eager_kernel_s
+    host_s = calls * engine.eager_kernel_s * (device.host_operator_s / TYPICAL_HOST_OPERATOR_S)
     seconds = np.maximum(device_s, host_s)
     waiting = engine.step_s + engine.sequence_s * np.asarray(step.logit_rows, dtype=float)
     if long_phase:

@@ -186,6 +186,10 @@ class SmallKernel:
     below_rows: float | None = None
 
 
+TYPICAL_HOST_OPERATOR_S = 7.5e-6
+"""One PyTorch operator (add, SiLU, norm, concatenation) on the host of an H200, November 2026."""
+
+
 @dataclass(frozen=True)
 class DeviceTerms:
     """What one device reaches.
@@ -199,6 +203,7 @@ class DeviceTerms:
         small: curve of small kernels (its FLOP rate plays no part).
         all_reduce: link terms of collectives in graphs; None: one device only.
         origin: where the numbers come from, in words.
+        host_operator_s: what one operator of the framework costs on the host, dispatch included.
     """
 
     matmul: Mapping[str, Curve]
@@ -209,6 +214,7 @@ class DeviceTerms:
     small: Curve
     all_reduce: LinkTerms | None
     origin: str
+    host_operator_s: float = TYPICAL_HOST_OPERATOR_S
 
 
 @dataclass(frozen=True)
@@ -237,7 +243,8 @@ class EngineTerms:
         kernels_per_step: small kernels outside the layers.
         step_s: host work in every step that the device waits for.
         sequence_s: host work per sequence and step that the device waits for.
-        eager_kernel_s: host time per kernel when nothing is captured; 0: launched as a graph.
+        eager_kernel_s: host time per kernel when nothing is captured, modules and Python included,
+            on a host of ``TYPICAL_HOST_OPERATOR_S``; 0: launched as a graph.
         prefill_step_s: host work of one prefill step (request handling, first token out).
         decode_rate, prefill_rate: share of the device's rates that the engine's kernels reach.
         weight_only_rate: further share where weights are unpacked to 16 bit before they multiply.
