@@ -39,8 +39,8 @@ def scores_answer(
         tables=[
             _scores_table(validation.scores(), validation.by),
             _left_table(validation.left),
-            _points_table("Worst estimates", validation.worst(worst)),
-            _points_table("Closest to their bound", validation.closest(min(worst, 10))),
+            *_points_table("Worst estimates", validation.worst(worst)),
+            *_points_table("Closest to their bound", validation.closest(min(worst, 10))),
         ],
         lines=lines,
         warnings=list(grown),
@@ -79,19 +79,17 @@ def _left_table(left: "Sequence[Left]") -> Table:
     )
 
 
-def _points_table(title: str, points: "Sequence[Point]") -> Table:
+def _points_table(title: str, points: "Sequence[Point]") -> list[Table]:
     from roofline.validation.datasets import shown
 
-    return Table(
-        title,
-        ["id", "engine", "accelerator", "model", "quantity", "setting", "measured", "estimate",
-         "bound", "measured/bound"],
-        [
-            [p.id, p.engine, p.accelerator, p.model, p.quantity, p.setting, shown(p, p.measured),
-             shown(p, p.mid), shown(p, p.bound), _times(p.over_bound)]
-            for p in points
-        ],
-    )  # fmt: skip
+    columns = ["id", "engine", "accelerator", "model", "quantity", "setting", "measured",
+               "estimate", "bound", "measured/bound"]  # fmt: skip
+    rows = [
+        [p.id, p.engine, p.accelerator, p.model, p.quantity, p.setting, shown(p, p.measured),
+         shown(p, p.mid), shown(p, p.bound), _times(p.over_bound)]
+        for p in points
+    ]  # fmt: skip
+    return [Table(title, columns, rows)] if rows else []
 
 
 def memory_answer(worst: int) -> Answer:
