@@ -6,10 +6,10 @@ Limits   A view: no formula, price or constant is here.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import streamlit as st
 
@@ -20,48 +20,69 @@ from roofline.errors import RooflineError
 
 ICON = Path(__file__).with_name("icon.png")
 """A picture of our own: a named icon would be fetched from elsewhere."""
-VIEWS = ("predict", "roofline", "plan", "compare", "training")
-"""Pages by their module, in the order of the menu."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One page: its module (and address), its title and its icon."""
+
+    name: str
+    title: str
+    icon: str
+
+
+VIEWS = (
+    View("predict", "Predict", ":material/speed:"),
+    View("roofline", "Roofline", ":material/roofing:"),
+    View("plan", "Plan", ":material/dns:"),
+    View("compare", "Compare", ":material/compare_arrows:"),
+    View("measure", "Measure", ":material/timer:"),
+    View("diagnose", "Diagnose", ":material/troubleshoot:"),
+    View("accuracy", "Accuracy", ":material/target:"),
+    View("training", "Training", ":material/model_training:"),
+    View("specs", "Specs & models", ":material/menu_book:"),
+)
+"""The pages in the order of the menu; a page's module is loaded when it is first shown."""
 
 
 def main() -> None:
     """Make the page that is asked for."""
     st.set_page_config(page_title="roofline", page_icon=str(ICON), layout="wide")
     remember_link()
-    views = [import_module(f"roofline.app.views.{name}") for name in VIEWS]
     scenarios: dict[str, Scenario] = {}
     pages = [
-        st.Page(_maker(view, scenarios), title=view.TITLE, icon=view.ICON, url_path=view.PATH,
+        st.Page(_maker(view, scenarios), title=view.title, icon=view.icon, url_path=view.name,
                 default=place == 0)
-        for place, view in enumerate(views)
+        for place, view in enumerate(VIEWS)
     ]  # fmt: skip
     page = st.navigation(pages)
     scenarios |= ask_scenarios()
     page.run()
 
 
-def _maker(view: ModuleType, scenarios: Mapping[str, Scenario]) -> Callable[[], None]:
+def _maker(view: View, scenarios: Mapping[str, Scenario]) -> Callable[[], None]:
     def make() -> None:
         _show(view, scenarios)
 
-    make.__name__ = view.PATH
+    make.__name__ = view.name
     return make
 
 
-def _show(view: Any, scenarios: Mapping[str, Scenario]) -> None:
-    st.title(view.TITLE, anchor=False)
-    st.caption(view.ABOUT)
+def _show(view: View, scenarios: Mapping[str, Scenario]) -> None:
+    page = import_module(f"roofline.app.views.{view.name}")
+    st.title(view.title, anchor=False)
+    st.caption(page.ABOUT)
     doubts = st.container()
     if len(scenarios) == 1:
         (side,) = scenarios
-        _guarded(view, scenarios[side], side)
+        _guarded(page, scenarios[side], side)
     else:
         for column, (side, scenario) in zip(
             st.columns(len(scenarios), gap="medium"), scenarios.items(), strict=True
         ):
             with column:
                 st.subheader(f"{TITLES[side][-1]}: {escaped(scenario.label())}", anchor=False)
-                _guarded(view, scenario, side)
+                _guarded(page, scenario, side)
     if found := link_doubts():
         doubts.warning(
             "The link had values that are not known here, so the usual ones are shown: "
@@ -70,8 +91,8 @@ def _show(view: Any, scenarios: Mapping[str, Scenario]) -> None:
         )
 
 
-def _guarded(view: Any, scenario: Scenario, side: str) -> None:
+def _guarded(page: ModuleType, scenario: Scenario, side: str) -> None:
     try:
-        view.show_page(scenario, side)
+        page.show_page(scenario, side)
     except RooflineError as error:
         st.error(escaped(error), icon=":material/error:")

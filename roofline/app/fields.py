@@ -19,6 +19,7 @@ from roofline.hardware.accelerator import accelerator_ids
 from roofline.hardware.links import link_names
 from roofline.models.catalogue import model_names
 from roofline.serving.engines import ENGINE_NAMES
+from roofline.validation.datasets import DATASETS
 
 Kind = Literal["choice", "choices", "whole", "number", "text", "yes"]
 OWN = "own"
@@ -199,8 +200,14 @@ TRAINING = (
     Field("global_batch", "Sequences of a step", "whole", None, least=1, most=LARGEST_COUNT),
     Field("tokens", "Tokens of the whole run", "number", None, least=1, most=10**18),
 )  # fmt: skip
+ALL = "all"
+ACCURACY = (
+    Field("data", "Data", "choice", ALL, lambda: (ALL, *DATASETS)),
+    Field("of_engine", "Engine", "choice", ALL, lambda: (ALL, *ENGINE_NAMES)),
+    Field("on", "Accelerator", "choice", ALL, lambda: (ALL, *accelerator_ids())),
+)
 ASKED = (*MODEL, *HARDWARE, *SETTINGS)
 """What a scenario is, on every page."""
-ON_PAGES = (SERVED_BY, *PLAN, *COMPARE, *TRAINING)
+ON_PAGES = (SERVED_BY, *PLAN, *COMPARE, *TRAINING, *ACCURACY)
 """What single pages ask besides."""
 BY_NAME = {field.name: field for field in (*ASKED, *ON_PAGES)}

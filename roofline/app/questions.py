@@ -11,7 +11,8 @@ from typing import Any
 
 from roofline.api.compare import compare
 from roofline.api.comparison import Comparison
-from roofline.api.plan import Plan, plan
+from roofline.api.plan import plan
+from roofline.api.plan_result import Plan
 from roofline.api.train import train
 from roofline.api.training_result import Training
 from roofline.app.fields import AUTO, BY_NAME, NONE

@@ -8,7 +8,7 @@ Limits   ``LARGEST_BYTES`` of a text, ``LARGEST_TRACE_BYTES`` of a trace; the se
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -93,6 +93,42 @@ def public(message: str, folder: str, path: Path, name: object) -> str:
     """Take the temporary folder out of a message."""
     shown = own_name(name)
     return message.replace(str(path), shown).replace(folder, "").replace(path.name, shown)
+
+
+@contextmanager
+def held_all(uploads: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, list[Path]]]:
+    """Hold several uploads, by what they are; each under a safe name that resembles its own.
+
+    Raises:
+        RooflineError: an upload is empty or too large, or what happens inside.
+    """
+    with TemporaryDirectory(prefix="roofline-") as folder:
+        found: dict[str, list[Path]] = {}
+        for kind, given in uploads.items():
+            for place, upload in enumerate(given):
+                path = Path(folder) / f"{kind}{place}" / own_name(upload.name)
+                path.parent.mkdir()
+                path.write_bytes(content(upload, LARGEST_TRACE_BYTES))
+                found.setdefault(kind, []).append(path)
+        try:
+            yield found
+        except RooflineError as error:
+            raise type(error)(without_folder(str(error), folder)) from None
+
+
+def without_folder(value: Any, folder: str) -> Any:
+    """Take the temporary folder out of a text, or out of every text of a result.
+
+    >>> without_folder(["/tmp/x/trace0/a.json: cut"], "/tmp/x")
+    ['a.json: cut']
+    """
+    if isinstance(value, str):
+        return re.sub(re.escape(folder) + r"/[a-z]+\d+/", "", value)
+    if isinstance(value, Mapping):
+        return {key: without_folder(item, folder) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(without_folder(item, folder) for item in value)
+    return value
 
 
 @lru_cache(maxsize=32)

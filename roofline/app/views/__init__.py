@@ -1,1 +1,1 @@
-"""One page a file: ``TITLE``, ``ICON``, ``PATH``, ``ABOUT``, ``show_page(scenario, side)``."""
+"""One page a file: ``ABOUT`` and ``show_page(scenario, side)``; ``desk`` has the menu."""

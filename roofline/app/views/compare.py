@@ -16,7 +16,6 @@ from roofline.report.answer import Answer, Table, frame_table
 from roofline.report.plan_figures import cost_figure
 from roofline.units import number, show
 
-TITLE, ICON, PATH = "Compare", ":material/compare_arrows:", "compare"
 ABOUT = "A procurement table: bound, estimate, nominal and effective cost, side by side."
 
 

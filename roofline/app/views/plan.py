@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from roofline.api.plan import Plan
+from roofline.api.plan_result import Plan
 from roofline.app.asking import ask
 from roofline.app.charts import draw, points
 from roofline.app.fields import PLAN, SERVED_BY
@@ -18,7 +18,6 @@ from roofline.report.one_page import deployments, html_report, question
 from roofline.report.plan_figures import fronts, pareto_figure
 from roofline.units import number, show
 
-TITLE, ICON, PATH = "Plan", ":material/dns:", "plan"
 ABOUT = "What carries your load within your targets, the cheapest first: all times are estimates."
 
 

@@ -20,7 +20,6 @@ from roofline.report.roofline_rows import bound_word
 from roofline.report.sources import prediction_sources
 from roofline.units import number, show
 
-TITLE, ICON, PATH = "Predict", ":material/speed:", "predict"
 ABOUT = "Bounds and estimates of a static batch, the memory it takes, and what limits it."
 
 

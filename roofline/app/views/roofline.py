@@ -31,7 +31,6 @@ from roofline.report.roofline_rows import (
 from roofline.report.sources import prediction_sources
 from roofline.units import number, show
 
-TITLE, ICON, PATH = "Roofline", ":material/roofing:", "roofline"
 ABOUT = "Where prefill and decode lie under the roofs, and where the batch leaves the slope."
 
 

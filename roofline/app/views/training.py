@@ -20,7 +20,6 @@ from roofline.training.memory import PART_WORDS
 from roofline.training.step_time import PHASE_WORDS
 from roofline.units import number, show
 
-TITLE, ICON, PATH = "Training", ":material/model_training:", "training"
 ABOUT = "Memory, step time, utilisation, days and cost of a training run of the scenario's model."
 
 
