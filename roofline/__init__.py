@@ -31,6 +31,7 @@ _EXPORTS = {
     "TrainingPlan": "roofline.training.plan",
     "Workload": "roofline.serving.traffic",
     "accelerator_ids": "roofline.hardware.accelerator",
+    "calibrate": "roofline.validation.fitting.machine",
     "compare": "roofline.api.compare",
     "load_accelerator": "roofline.hardware.accelerator",
     "load_lengths": "roofline.serving.lengths",
@@ -40,6 +41,7 @@ _EXPORTS = {
     "plan": "roofline.api.plan",
     "predict": "roofline.api.predict",
     "price_table": "roofline.economics.prices",
+    "sweep": "roofline.api.sweep.run",
     "train": "roofline.api.train",
     "validate": "roofline.validation.validate",
 }
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from roofline.api.plan_result import Plan as Plan
     from roofline.api.predict import Prediction as Prediction
     from roofline.api.predict import predict as predict
+    from roofline.api.sweep.run import sweep as sweep
     from roofline.api.train import train as train
     from roofline.dtypes import Dtype as Dtype
     from roofline.economics.ownership import Ownership as Ownership
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
     from roofline.timing.interval import Interval as Interval
     from roofline.timing.parallel import Parallel as Parallel
     from roofline.training.plan import TrainingPlan as TrainingPlan
+    from roofline.validation.fitting.machine import calibrate as calibrate
     from roofline.validation.validate import validate as validate
 
 __all__ = sorted(_EXPORTS)
