@@ -68,3 +68,24 @@ def test_an_injected_throttled_clock_is_found(earlier, later):
     assert found.sick_nodes == (later.node,)
     assert {"throttle", "clock"} <= {f.what for f in found.findings if f.severity == "fault"}
     assert any(f.what == "matmul" and f.severity == "slower" for f in found.findings)
+
+
+def test_links_of_the_pair_carry_what_they_should():
+    """Two H200 of one host: 384 GB/s of 450 a direction, 312 GB/s of bus bandwidth in a ring."""
+    record = next(record for record in RECORDS if len(record.devices) == 2)
+    copies = [probe.rate for probe in record.probes if probe.name == "p2p"]
+    assert copies == pytest.approx([384e9, 384e9], rel=0.01)
+    largest = max((p for p in record.probes if p.name == "all_reduce"), key=lambda p: p.size_bytes)
+    assert largest.rate == pytest.approx(312e9, rel=0.01)
+    assert compare_baselines(record).findings == ()
+
+
+def test_an_injected_slow_pair_is_found():
+    """Peer copies that go through host memory: 40 GB/s where 18 links give 450."""
+    record = next(record for record in RECORDS if len(record.devices) == 2)
+    probes = tuple(
+        probe.model_copy(update={"median_s": probe.work / 40e9}) if probe.name == "p2p" else probe
+        for probe in record.probes
+    )
+    found = compare_baselines(record.model_copy(update={"probes": probes}), earlier=record)
+    assert {f.where for f in found.findings if f.severity == "fault"} == {"GPU 0→1", "GPU 1→0"}

@@ -1,7 +1,7 @@
 """Topology, links, mapping and network logs; real outputs and published cases."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roofline.diagnose.fabric_reader import read_fabric
@@ -200,6 +200,7 @@ def test_tp_must_divide():
         best_mapping(8, 3, lambda a, b: 1.0)
 
 
+@settings(deadline=None, max_examples=20)  # each tries all partitions and rings
 @given(st.integers(1, 4), st.randoms(use_true_random=False))
 def test_a_mapping_uses_every_device_once(groups, random):
     rates = {(a, b): random.random() for a in range(8) for b in range(a)}

@@ -11,6 +11,8 @@ from roofline.diagnose.under_load import load_points
 from roofline.errors import InputError, RooflineError, SpecError
 
 ROOT = Path(__file__).resolve().parents[2]
+# one record by its path: a newer one of the same id must not move the numbers below
+RECORD = str(ROOT / "measurements/h200-sxm-141gb/2026-11-reference-sweeps.json")
 EXAMPLES = ROOT / "examples" / "diagnosis"
 TRACES = ROOT / "measurements" / "traces"
 
@@ -21,7 +23,7 @@ def only(found, cause):
 
 def test_tinyllama_waits_for_the_host():
     """2.8 % busy: 97 % of 236 ms is waiting; kernels alone 6.68 ms, so at most 35 ×."""
-    found = diagnose(trace=TRACES / "h200-TinyLlama-1.1B_b1.json.gz", machine="h200-sxm-141gb")
+    found = diagnose(trace=TRACES / "h200-TinyLlama-1.1B_b1.json.gz", machine=RECORD)
     first = found.verdicts[0]
     assert found.headline == "a faster GPU will not help: it waits for the host 97 % of the time"
     assert first.confidence == "high"
@@ -65,7 +67,7 @@ def test_utilisation_full_and_half_idle():
 
 def test_fp8_that_saved_memory_and_no_time():
     """H200, batch 256, 2,048 tokens: 15.0 GB of weights beside 68.7 GB of KV; at most 1.09 ×."""
-    found = diagnose(symptoms=EXAMPLES / "fp8_no_time.yaml", machine="h200-sxm-141gb")
+    found = diagnose(symptoms=EXAMPLES / "fp8_no_time.yaml", machine=RECORD)
     verdict = only(found, "the step reads KV, not weights")
     assert "weights are 18 % of what a step reads" in verdict.statement
     assert any("1.09 × is all" in line for line in verdict.evidence)
@@ -133,7 +135,7 @@ def busy_trace(path, *, kernels, each_us, dims, registers=168, occupancy=12):
 
 def test_roofs_of_a_machine_judge_a_trace(tmp_path):
     path = busy_trace(tmp_path / "t.json", kernels=50, each_us=32, dims=[[1, 4096], [4096, 14336]])
-    found = diagnose(trace=path, machine="h200-sxm-141gb")
+    found = diagnose(trace=path, machine=RECORD)
     verdict = only(found, "memory bandwidth")
     # 117.5 MB in 32 µs are 3.67 TB/s of the record's 4.397
     assert "DRAM runs at 83 %" in verdict.statement
@@ -143,7 +145,7 @@ def test_roofs_of_a_machine_judge_a_trace(tmp_path):
 
 def test_neither_roof_with_many_registers(tmp_path):
     path = busy_trace(tmp_path / "t.json", kernels=50, each_us=300, dims=[[1, 4096], [4096, 14336]])
-    verdict = only(diagnose(trace=path, machine="h200-sxm-141gb"), "registers and occupancy")
+    verdict = only(diagnose(trace=path, machine=RECORD), "registers and occupancy")
     assert any("168 registers a thread" in line for line in verdict.evidence)
     assert "local memory for spills" in verdict.next_step
 
@@ -341,7 +343,7 @@ def test_every_verdict_is_complete():
     """Evidence, what refutes it, a next step and a gain on all worked examples."""
     for name in ("out_of_memory.txt", "scaling_flattens.yaml", "half_idle.prom", "fp8_no_time.yaml",
                  "small_model_big_gpu.yaml"):  # fmt: skip
-        found = diagnose(symptoms=EXAMPLES / name, machine="h200-sxm-141gb")
+        found = diagnose(symptoms=EXAMPLES / name, machine=RECORD)
         assert found.verdicts, name
         for verdict in found.verdicts:
             assert all((verdict.evidence, verdict.refuted_by, verdict.next_step, verdict.gain))
@@ -363,8 +365,8 @@ def test_incident_record():
 
 def test_a_slow_device_is_seen_in_its_record():
     """The H200's own record against the datasheet of a B200, which has 1.67 × the bandwidth."""
-    assert diagnose(machine="h200-sxm-141gb").verdicts == ()
-    found = diagnose(machine="h200-sxm-141gb", accelerator="b200-hgx")
+    assert diagnose(machine=RECORD).verdicts == ()
+    found = diagnose(machine=RECORD, accelerator="b200-hgx")
     causes = {verdict.cause for verdict in found.verdicts}
     assert causes == {"the device itself is slow: memory", "the device itself is slow: bf16 matmul"}
 
