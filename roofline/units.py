@@ -126,11 +126,9 @@ def show(value: float | None, unit: str, digits: int = 3) -> str:
     if ladder is None:
         return f"{number(value, digits)} {unit}".rstrip()
     size = abs(value)
-    factor, name = ladder[-1]
     if size > 0:
-        for factor, name in ladder:
-            if size >= factor * (1 - 0.5 * 10**-digits):
-                break
+        reached = (step for step in ladder if size >= step[0] * (1 - 0.5 * 10**-digits))
+        factor, name = next(reached, ladder[-1])
     else:
         factor, name = next(step for step in ladder if step[0] == 1.0)
     return f"{number(value / factor, digits)} {name}"
@@ -147,6 +145,26 @@ def number(value: float, digits: int = 3) -> str:
     magnitude = math.floor(math.log10(abs(value)))
     decimals = max(digits - 1 - magnitude, 0)
     return f"{value:,.{min(decimals, 12)}f}"
+
+
+MOST_COUNTED = 2**31
+"""Largest count that is taken at its word; past it, a setting is a slip."""
+
+
+def whole(name: str, value: object, *, least: int = 1, most: int = MOST_COUNTED) -> int:
+    """Take a whole number within its limits, numpy's integers too, and give it back as an int.
+
+    Raises:
+        InputError: it is none, or a bool, or outside its limits.
+
+    >>> whole("batch", np.int64(4))
+    4
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if not least <= value <= most:
+        raise InputError(f"{name} must be from {least:,} to {most:,}, got {value}")
+    return int(value)
 
 
 @overload

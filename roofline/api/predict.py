@@ -28,12 +28,14 @@ from roofline.serving.budget import memory_budget
 from roofline.serving.deployment import Deployment, deploy
 from roofline.serving.engines import Engine
 from roofline.serving.inverse import max_batch, max_context_tokens
+from roofline.serving.lengths import checked
 from roofline.serving.memory import Memory
 from roofline.serving.placement import Placement
 from roofline.serving.turning_points import TurningPoints, turning_points
 from roofline.timing.interval import Interval
 from roofline.timing.parallel import Parallel
 from roofline.timing.roofs import ridge_words
+from roofline.units import MOST_COUNTED, whole
 from roofline.work.kv_cache import bytes_per_token, cache_bytes, state_bytes
 from roofline.work.operators import Step
 from roofline.work.weights import stored_bytes
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PROMPT_TOKENS = 2048
 DEFAULT_OUTPUT_TOKENS = 256
-LARGEST_COUNT = 2**31
+LARGEST_COUNT = MOST_COUNTED
 OUTPUT_POINTS = 65
 """Contexts over which a decode step is averaged when the output is longer than this."""
 
@@ -294,11 +296,13 @@ def predict(
     if output_tokens is None:
         output_tokens = DEFAULT_OUTPUT_TOKENS
         words.append(f"output of {output_tokens:,} tokens: the default")
-    _check_count("prompt_tokens", prompt_tokens)
-    _check_count("output_tokens", output_tokens)
-    _check_count("batch", batch)
-    if usd_per_hour is not None and not 0 < usd_per_hour < float("inf"):
-        raise InputError(f"usd_per_hour must be above 0, got {usd_per_hour}")
+    prompt_tokens = whole("prompt_tokens", prompt_tokens)
+    output_tokens = whole("output_tokens", output_tokens)
+    batch = whole("batch", batch)
+    if usd_per_hour is not None:
+        usd_per_hour = checked("usd_per_hour", usd_per_hour)
+        if usd_per_hour <= 0:
+            raise InputError(f"usd_per_hour must be above 0, got {usd_per_hour:g}")
     deployment = deploy(
         load_model(model),
         load_accelerator(accelerator),
@@ -419,10 +423,3 @@ def _placement(deployment: Deployment) -> Placement:
         deployment.formats.kv,
         deployment.engine,
     )
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-    if not 1 <= value <= LARGEST_COUNT:
-        raise InputError(f"{name} must be from 1 to {LARGEST_COUNT:,}, got {value}")

@@ -222,7 +222,9 @@ def deploy(
     >>> round(float(deployment.bound(Step(1.0, 2176.0)).seconds) * 1e3, 2)
     3.19
     """
-    plan = parallel or Parallel()
+    plan = Parallel() if parallel is None else parallel
+    if not isinstance(plan, Parallel):
+        raise InputError(f"parallel is a plan such as Parallel(tp=2), got {plan!r}")
     check_divisible(arch, plan)
     words = list(arch.assumptions)
     accelerator = _with_roofs(accelerator, machine, words)

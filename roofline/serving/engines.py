@@ -10,11 +10,13 @@ Sources  [1] vLLM, engine arguments, docs.vllm.ai (2026).
          [3] TensorRT-LLM, KvCacheConfig, nvidia.github.io/TensorRT-LLM (2026).
 """
 
-import math
 import re
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from roofline.errors import InputError, unknown_name
+from roofline.units import whole
 
 ENGINE_NAMES = (
     "ideal", "plain", "vllm", "sglang", "tensorrt-llm", "transformers", "llama.cpp", "gpt-fast",
@@ -32,9 +34,6 @@ _ALIASES = {
     "llama_cpp": "llama.cpp", "ollama": "llama.cpp", "gptfast": "gpt-fast", "gpt_fast": "gpt-fast",
     "cuda_graph": "cuda-graph", "cudagraph": "cuda-graph",
 }  # fmt: skip
-
-MAX_COUNT = 2**31
-"""Largest count of tokens or sequences taken at its word: past it, a setting is a slip."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +78,14 @@ class Engine:
         object.__setattr__(self, "name", _known_name(self.name))
         if self.version is not None:
             _release(self.version)
-        _check_fraction(self.memory_fraction)
+        object.__setattr__(self, "memory_fraction", _fraction(self.memory_fraction))
         if self.memory_fraction is not None and self.name not in WITH_FRACTION:
             raise InputError(f"{self.name} takes no memory fraction; {', '.join(WITH_FRACTION)} do")
         for field in ("chunk_tokens", "max_sequences", "page_tokens", "max_context_tokens"):
-            _check_count(field, getattr(self, field), least=1)
-        _check_count("speculative_tokens", self.speculative_tokens, least=0)
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, whole(field, getattr(self, field)))
+        drafted = whole("speculative_tokens", self.speculative_tokens, least=0)
+        object.__setattr__(self, "speculative_tokens", drafted)
 
     @property
     def release(self) -> tuple[int, ...] | None:
@@ -129,16 +130,12 @@ def _release(version: object) -> tuple[int, ...]:
     return tuple(int(part) for part in match[1].split("."))
 
 
-def _check_fraction(fraction: object) -> None:
-    if fraction is None:
-        return
-    given = isinstance(fraction, int | float) and not isinstance(fraction, bool)
-    if not given or not math.isfinite(fraction) or not 0 < fraction <= 1:  # type: ignore[arg-type,operator]
-        raise InputError(f"memory_fraction is a share above 0 and at most 1; got {fraction!r}")
-
-
-def _check_count(name: str, value: object, *, least: int) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
-        raise InputError(f"{name} is a whole number from {least} to {MAX_COUNT}, got {value!r}")
+def _fraction(given: object) -> float | None:
+    if given is None:
+        return None
+    number = isinstance(given, int | float | np.integer | np.floating)
+    if number and not isinstance(given, bool):
+        share = float(given)  # type: ignore[arg-type]
+        if 0 < share <= 1:
+            return share
+    raise InputError(f"memory_fraction is a share above 0 and at most 1; got {given!r}")

@@ -28,9 +28,13 @@ from roofline.models.architecture import (
     Recurrent,
     Split,
 )
+from roofline.units import whole
 
 VOCABULARY_MULTIPLE = 64
 """Engines pad the vocabulary to a multiple of this before they divide it."""
+
+MOST_RANKS = 65_536
+"""Largest degree of any kind of parallelism that is taken at its word."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,7 @@ class Parallel:
 
     def __post_init__(self) -> None:
         for name in ("tp", "pp", "dp", "ep"):
-            degree = getattr(self, name)
-            if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {degree!r}")
-            if degree > 65_536:
-                raise InputError(f"{name}={degree} is more than 65,536")
+            object.__setattr__(self, name, whole(name, getattr(self, name), most=MOST_RANKS))
         ranks = self.tp * self.dp
         if ranks % self.ep or (self.ep % self.tp and self.tp % self.ep):
             raise InputError(

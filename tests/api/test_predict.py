@@ -3,10 +3,11 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 import roofline
-from roofline import Parallel, predict
+from roofline import Engine, Parallel, predict
 from roofline.cli.output import plain
 from roofline.errors import InputError, MissingDataError, UnknownNameError, UnsupportedError
 
@@ -96,7 +97,11 @@ def test_names_that_are_not_there(arguments, error, words):
         ({"prompt_tokens": -1}, "prompt_tokens must be from 1"),
         ({"output_tokens": 2**40}, "output_tokens must be from 1"),
         ({"usd_per_hour": 0}, "usd_per_hour must be above 0"),
-        ({"usd_per_hour": math.nan}, "usd_per_hour must be above 0"),
+        ({"usd_per_hour": math.nan}, "usd_per_hour needs to be at least 0, got nan"),
+        ({"usd_per_hour": "two"}, "usd_per_hour needs a number, got 'two'"),
+        ({"usd_per_hour": True}, "usd_per_hour needs a number, got True"),
+        ({"parallel": 2}, r"parallel is a plan such as Parallel\(tp=2\), got 2"),
+        ({"parallel": {"tp": 2}}, r"parallel is a plan such as Parallel\(tp=2\)"),
         ({"parallel": Parallel(tp=3)}, "tp=3 does not divide"),
         ({"machine": "h200-sxm-141gb"}, "is a record of h200-sxm-141gb, not of l40s"),
     ],
@@ -104,6 +109,21 @@ def test_names_that_are_not_there(arguments, error, words):
 def test_values_that_cannot_be(options, words):
     with pytest.raises(InputError, match=words):
         predict("llama-3.1-8b", "l40s", **options)
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Another route to the same prediction: plain integers; its dict is plain JSON."""
+    given = predict(
+        "llama-3.1-8b", "l40s", batch=np.int64(4), prompt_tokens=np.int32(100),
+        output_tokens=np.int16(10), parallel=Parallel(tp=np.int64(2)),
+        engine=Engine("vllm", memory_fraction=np.float64(0.9), max_sequences=np.int64(64)),
+    )  # fmt: skip
+    plain = predict(
+        "llama-3.1-8b", "l40s", batch=4, prompt_tokens=100, output_tokens=10,
+        parallel=Parallel(tp=2), engine=Engine("vllm", memory_fraction=0.9, max_sequences=64),
+    )  # fmt: skip
+    assert json.dumps(given.to_dict(), allow_nan=False) == json.dumps(plain.to_dict())
+    assert given.max_batch == plain.max_batch
 
 
 def test_unknown_formats_and_engines_are_refused():
