@@ -8,7 +8,7 @@ import sys
 import tempfile
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -116,7 +116,8 @@ def _render(answer: Answer, console: Any) -> None:
                 isinstance(row[position], int | float) or row[position] is None
                 for row in table.rows
             )
-            grid.add_column(Text(column), justify="right" if numeric and table.rows else "left")
+            side: Literal["left", "right"] = "right" if numeric and table.rows else "left"
+            grid.add_column(Text(column), justify=side, overflow="fold")
         for row in table.rows:
             grid.add_row(*(Text(cell_text(cell)) for cell in row))
         console.print(grid)

@@ -113,7 +113,7 @@ def _answer(result: "SweepResult", space: Path, keep: str) -> Answer:
     rows = result.configurations()
     tables = []
     if rows:
-        names = [name for name in rows[0] if name != "row"]
+        names = [name for name in rows[0] if name != "row" and not _says_nothing(name, rows)]
         columns = [f"{name} [{COLUMNS[name]}]" if name in COLUMNS else name for name in names]
         tables.append(
             Table("Kept", columns, [[_cell(row[name], number) for name in names] for row in rows])
@@ -140,6 +140,14 @@ def _answer(result: "SweepResult", space: Path, keep: str) -> Answer:
             "decode is the step at mid-output context; estimates are the middle of their interval"
         ],
     )
+
+
+_USUAL = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "weights": "own", "kv": "own", "engine": "ideal"}
+
+
+def _says_nothing(name: str, rows: list[dict[str, Any]]) -> bool:
+    """Whether a column has its usual value in every row; JSON has it all the same."""
+    return name in _USUAL and all(row[name] == _USUAL[name] for row in rows)
 
 
 def _winners(result: "SweepResult") -> Table:

@@ -32,6 +32,7 @@ from roofline.validation.fitting.decoder import (
 FEWEST_FIT_ROWS = 10
 FEWEST_JUDGED_ROWS = 20
 NARROW_HEAD = 64
+MOST_FILES = 3
 COVERAGE = (0.1, 0.9)
 
 _Setter = Callable[[DeviceTerms, float], DeviceTerms]
@@ -158,6 +159,14 @@ def _spread(cases: Sequence[DecoderCase], terms: DeviceTerms, phase: str) -> Spr
     )
 
 
+def _origin(record: Measurement) -> str:
+    """Name the device and the files that its sections come from, newest first."""
+    files = list(dict.fromkeys(f"{o.file} ({o.date:%Y-%m-%d})" for o in record.origins))
+    listed = ", ".join(files[:MOST_FILES])
+    more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
+    return f"{record.device.name}: {listed + more if files else f'{record.date:%Y-%m-%d}'}"
+
+
 def calibrate(
     record: str | Path | Measurement, accelerator: str | Path | Accelerator | None = None
 ) -> Calibration:
@@ -188,8 +197,8 @@ def calibrate(
     if len(fitted) >= FEWEST_FIT_ROWS:
         terms, words = refine(terms, fitted)
         rows = error_rows(fitted, terms)
-        residuals += [(f"decoder {p}, fitted rows", n, mean, p90, words)
-                      for _, p, n, mean, p90, _ in rows]  # fmt: skip
+        residuals += [(f"decoder {p}, fitted rows", n, mean, p90, words if not i else "as above")
+                      for i, (_, p, n, mean, p90, _) in enumerate(rows)]  # fmt: skip
         fitted_on = (
             f"sweeps, and {len(fitted)} bf16 decoder rows of {' and '.join(FIT_MODELS)} "
             "on one device"
@@ -212,7 +221,7 @@ def calibrate(
     return Calibration(
         schema_version=1,
         spec_id=spec.id,
-        origin=f"{measured.device.name}: {'; '.join(measured.assumptions[:6]) or measured.source}",
+        origin=_origin(measured),
         device=terms,
         engines={"cuda-graph": engine},
         residuals=tuple(residuals),
