@@ -24,12 +24,14 @@ VERBS = {
     "prices": "price tables: list, check, import",
     "fit": "where a model fits, how much of it, and why not elsewhere",
     "validate": "predictions against measurements: errors, exclusions, bounds, worst rows",
+    "measure": "this machine's own roofs and models, measured into a record",
     "trace": "what a profiler trace says: busy share, gaps and causes, kernels",
     "topology": "links of a node, what is broken, and which ranks go where",
     "baseline": "a node's health recorded, compared with itself and its fleet",
     "diagnose": "why a run is slow, with evidence and the next step",
     "specs": "accelerators and links: list, show with sources, check your own files",
     "models": "models of the catalogue and yours: list, show",
+    "app": "all of this in a browser, on this machine alone",
     "train": "memory, step time, utilisation, days and cost of a training run",
 }
 """Verb to what it answers; each lives in ``roofline.cli.<verb>`` and has ``register(app)``."""
