@@ -27,13 +27,13 @@ SHORT = {"prompt_tokens": 1000, "output_tokens": 150}
 DEVICES = ("h200-sxm-141gb", "l40s")
 
 
-def needed(rate=20.0, slo=None, prices=None, devices=DEVICES, **more):
+def needed(rate=20.0, slo=None, prices=None, devices=DEVICES, tp=(1, 2), **more):
     arch = load_model(MODEL)
     question = Question(
         Traffic(requests_per_s=rate, **SHORT), slo or Slo(ttft_s=0.5, tpot_s=0.03),
         Pricing(price_table(prices)), requests=400, **more,
     )  # fmt: skip
-    space = Space(tp=(1, 2))
+    space = Space(tp=tp)
     sized, out = size_all(arch, [load_accelerator(name) for name in devices], space, question)
     best, more_out = best_of_each(sized, finalists=2)
     return {one.candidate.deployment.accelerator.id: one for one in best}, out + more_out
@@ -70,9 +70,10 @@ def test_a_cheaper_price_never_ranks_lower():
 
 
 def test_spare_replicas_and_headroom_add():
-    plain, _ = needed(60.0)
-    spare, _ = needed(60.0, Slo(ttft_s=0.5, tpot_s=0.03, spare_replicas=2))
-    roomy, _ = needed(60.0, Slo(ttft_s=0.5, tpot_s=0.03, headroom=0.5))
+    """Of one kind of replica: with several, spares may make smaller ones the cheaper choice."""
+    plain, _ = needed(60.0, tp=(2,))
+    spare, _ = needed(60.0, Slo(ttft_s=0.5, tpot_s=0.03, spare_replicas=2), tp=(2,))
+    roomy, _ = needed(60.0, Slo(ttft_s=0.5, tpot_s=0.03, headroom=0.5), tp=(2,))
     for device in DEVICES:
         assert spare[device].replicas == plain[device].replicas + 2
         assert roomy[device].replicas >= 2 * plain[device].replicas - 1
