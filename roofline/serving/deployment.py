@@ -21,13 +21,14 @@ from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
 from roofline.models.architecture import Architecture
 from roofline.serving.engines import Engine, find_engine
+from roofline.serving.replica_links import ReplicaLinks, replica_links
 from roofline.timing.estimate import StepEstimate, estimate_step
 from roofline.timing.interval import Interval, around
 from roofline.timing.parallel import Parallel, check_divisible, shard
 from roofline.timing.roofs import Roofs, compute_type, datasheet_roofs
 from roofline.timing.steps import Bound, operator_compute, operators_bound
 from roofline.timing.terms import Spread
-from roofline.units import Numeric, show
+from roofline.units import Numeric
 from roofline.work.operators import Formats, Operator, Step, step_operators
 from roofline.work.weights import chosen_format, own_format
 
@@ -49,8 +50,7 @@ class Deployment:
         formats: storage of weights and cache.
         engine: what runs it.
         terms: what an estimate takes.
-        link_bytes_per_s: rate of the tensor-parallel link per direction; None: one rank.
-        link_name: what that link is.
+        links: what its ranks speak over.
         compute: compute type of the blocks' matmuls that was asked for; None: the fastest.
         assumptions: defaults and inferences made on the way, in words.
     """
@@ -61,8 +61,7 @@ class Deployment:
     formats: Formats
     engine: Engine
     terms: Terms
-    link_bytes_per_s: float | None
-    link_name: str
+    links: ReplicaLinks
     compute: str | None
     assumptions: tuple[str, ...]
 
@@ -150,8 +149,8 @@ class Deployment:
             step,
             self.roofs,
             parallel=self.parallel,
-            link_bytes_per_s=self.link_bytes_per_s,
-            stage_bytes_per_s=self.link_bytes_per_s,
+            link_bytes_per_s=self.links.tensor_bytes_per_s,
+            stage_bytes_per_s=self.links.stage_bytes_per_s,
         )
 
     def _middle(
@@ -249,16 +248,16 @@ def deploy(
         version=chosen_engine.version,
     )
     words += terms.assumptions
-    rate, link_name = _link(accelerator, plan, network, words)
+    links = replica_links(accelerator, plan, network)
+    words += links.assumptions
     deployment = Deployment(
         arch=arch,
         accelerator=accelerator,
         parallel=plan,
         formats=Formats(chosen, cache),
         engine=chosen_engine,
-        terms=terms,
-        link_bytes_per_s=rate,
-        link_name=link_name,
+        terms=replace(terms, device=links.reached(terms.device)),
+        links=links,
         compute=compute,
         assumptions=(),
     )
@@ -303,36 +302,3 @@ def _with_compute(
         words.append(f"{accelerator.id} has no {arch.dtype}: 16-bit parts run in {other}")
         return replace(arch, dtype=other)
     return arch
-
-
-def _link(
-    accelerator: Accelerator, parallel: Parallel, network: str | None, words: list[str]
-) -> tuple[float | None, str]:
-    """Find the slowest link that a replica's ranks speak over."""
-    ranks = parallel.tp * parallel.pp
-    link = accelerator.link
-    if network is not None:
-        from roofline.hardware.links import load_link
-
-        chosen = load_link(network)
-        return (None, "") if ranks == 1 else (chosen.bytes_per_s, chosen.name)
-    if ranks == 1 and parallel.ep == 1:
-        return None, ""
-    if link.bytes_per_s is not None:
-        domain = link.domain or 1
-        if parallel.tp > domain:
-            raise InputError(
-                f"tp={parallel.tp} leaves the scale-up domain of {accelerator.id} "
-                f"({domain} by {link.kind}); name the network between nodes, or use tp of "
-                f"{domain} or less and pp"
-            )
-        name = link.kind or "scale-up link"
-        words.append(f"ranks linked by {name}, {show(link.bytes_per_s, 'B/s')} per direction")
-        return link.bytes_per_s, name
-    if accelerator.pcie.bytes_per_s is not None:
-        name = f"PCIe {accelerator.pcie.generation} x{accelerator.pcie.lanes}"
-        rate = accelerator.pcie.bytes_per_s
-        words.append(f"ranks linked by {name}, {show(rate, 'B/s')} per direction")
-        return rate, name
-    words.append(f"{accelerator.id} has no sourced link: link time is not bounded")
-    return None, "no sourced link"

@@ -10,6 +10,7 @@ Limits   Terms come from calibration; nothing here knows whether they were measu
 Sources  [1] Williams, Waterman, Patterson 2009, Roofline, CACM 52(4).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,13 @@ import numpy as np
 
 from roofline.dtypes import SIXTEEN_BIT
 from roofline.models.architecture import Architecture, GroupedQuery, Latent, LayerGroup
-from roofline.timing.collectives import all_reduce_s, all_to_all_s, send_s
+from roofline.timing.collectives import (
+    LinkTerms,
+    all_reduce_s,
+    all_to_all_s,
+    hierarchical_all_reduce_s,
+    send_s,
+)
 from roofline.timing.parallel import Parallel
 from roofline.timing.steps import all_reduces_per_step
 from roofline.timing.terms import (
@@ -275,18 +282,36 @@ def _communication(
     message = np.asarray(step.rows, dtype=float) * arch.hidden_size * ACTIVATION_BYTES
     if parallel.tp > 1:
         count = all_reduces_per_step(arch)
-        each = all_reduce_s(message, parallel.tp, link)
+        each = _all_reduce_s(message, parallel.tp, link, device)
         parts.append(Part("all-reduce", "collective", count, count * each / engine.collective_rate))
     if parallel.ep > parallel.tp:
         experts = [group for group in arch.layers if group.experts is not None]
         layers = sum(group.n_layers for group in experts)
         active = max(group.experts.mean_active for group in experts if group.experts is not None)
         exchange = message * min(active, float(parallel.ep))
-        each = 2 * all_to_all_s(exchange, parallel.ep, link)  # dispatch and combine
+        over = _link_of(parallel.ep, link, device)
+        each = 2 * all_to_all_s(exchange, parallel.ep, over)  # dispatch and combine
         parts.append(
             Part("all-to-all", "collective", 2 * layers, layers * each / engine.collective_rate)
         )
     if parallel.pp > 1:
         hops = parallel.pp - 1
-        parts.append(Part("stage to stage", "collective", hops, hops * send_s(message, link)))
+        over = _link_of(parallel.tp * parallel.pp, link, device)
+        parts.append(Part("stage to stage", "collective", hops, hops * send_s(message, over)))
     return parts
+
+
+def _link_of(ranks: int, inner: LinkTerms, device: DeviceTerms) -> LinkTerms:
+    """The slowest link that some of these ranks speak over."""
+    outer = device.between
+    leaves = device.domain is not None and ranks > device.domain
+    return outer if outer is not None and leaves else inner
+
+
+def _all_reduce_s(message: Numeric, ranks: int, inner: LinkTerms, device: DeviceTerms) -> Numeric:
+    """An all-reduce inside a domain, or in steps inside and between domains."""
+    outer = _link_of(ranks, inner, device)
+    if outer is inner or device.domain is None:
+        return all_reduce_s(message, ranks, inner)
+    nodes = math.ceil(ranks / device.domain)
+    return hierarchical_all_reduce_s(message, math.ceil(ranks / nodes), nodes, inner, outer)

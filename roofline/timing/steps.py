@@ -38,7 +38,7 @@ class Demand:
         flop: FLOPs by compute type.
         memory_bytes: bytes that must move.
         link_bytes: bytes that a rank must send over the tensor-parallel link.
-        stage_bytes: bytes that pass from a pipeline stage to the next, over all boundaries.
+        stage_bytes: bytes that a rank passes to the next pipeline stage, over all boundaries.
         further_expert_bytes: bytes of experts that even routing is expected to touch beyond those
             that a step cannot avoid.
     """
@@ -112,7 +112,7 @@ def demand(
     done = {kind: value for kind, value in sums.items() if np.ndim(value) or value}
     message = step.rows * arch.hidden_size * ACTIVATION_BYTES
     reduced = least_all_reduce_volume(message, parallel.tp) * all_reduces_per_step(arch)
-    passed = message * (parallel.pp - 1)
+    passed = message / parallel.tp * (parallel.pp - 1)  # each rank may send its share
     return Demand(done, total(memory), reduced, passed, total(idle))
 
 

@@ -204,6 +204,8 @@ class DeviceTerms:
         all_reduce: link terms of collectives in graphs; None: one device only.
         origin: where the numbers come from, in words.
         host_operator_s: what one operator of the framework costs on the host, dispatch included.
+        domain: accelerators that the inner link joins; None: all that there are.
+        between: link terms of the network between domains; None: nothing leaves a domain.
     """
 
     matmul: Mapping[str, Curve]
@@ -215,6 +217,8 @@ class DeviceTerms:
     all_reduce: LinkTerms | None
     origin: str
     host_operator_s: float = TYPICAL_HOST_OPERATOR_S
+    domain: int | None = None
+    between: LinkTerms | None = None
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ import numpy as np
 from roofline.calibration.engines import engine_terms, is_early
 from roofline.calibration.lookup import Terms
 from roofline.calibration.typical import device_class, typical_terms
-from roofline.errors import RooflineError
+from roofline.errors import InputError, RooflineError
 from roofline.hardware.accelerator import Accelerator, load_accelerator
 from roofline.serving.deployment import Deployment
 from roofline.serving.engines import Engine
+from roofline.serving.replica_links import ReplicaLinks, replica_links
 from roofline.timing.estimate import weight_only
 from roofline.timing.parallel import Parallel, fullest_stage
 from roofline.timing.terms import EngineTerms
@@ -134,16 +135,21 @@ def row_deployment(row: Row, engine: str) -> Deployment:
         decode_rate=1.0, prefill_rate=1.0, weight_only_rate=1.0, expert_rate=1.0,
         collective_rate=1.0,
     )  # fmt: skip
-    terms = Terms(typical_terms(accelerator), bare, False, ())
     parallel = Parallel(tp=row.tp or 1, pp=row.pp, dp=row.dp, ep=row.ep)
+    links = _links(accelerator, parallel)
+    terms = Terms(links.reached(typical_terms(accelerator)), bare, False, ())
     return Deployment(
         arch, accelerator, parallel, Formats(None, kv), Engine(engine), terms,
-        _link_rate(accelerator), "", None, (),
+        links, None, (),
     )  # fmt: skip
 
 
-def _link_rate(accelerator: Accelerator) -> float | None:
-    return accelerator.link.bytes_per_s or accelerator.pcie.bytes_per_s
+def _links(accelerator: Accelerator, parallel: Parallel) -> ReplicaLinks:
+    """The links of a row's replica; rows do not say what lies between domains."""
+    try:
+        return replica_links(accelerator, parallel)
+    except InputError:
+        return replica_links(accelerator, Parallel(tp=2))
 
 
 def _split(rows: Sequence[Row], engine: str) -> list[RowParts]:
