@@ -1,6 +1,7 @@
 """Published training tables beside predictions: Megatron-LM, Llama, ZeRO, QLoRA.
 
-Limits   What a table leaves out is assumed and said in the row's ``assumption``.
+Limits   What a table leaves out is assumed and said in the row's ``assumption``. Where it was chosen
+         knowing the row (Llama), the row shows consistency and says nothing of coverage.
 Sources  measurements/published/training_*.csv, row by row.
 """
 
@@ -173,8 +174,10 @@ def _llama() -> Iterator[TrainingRowJudged]:
             mfu = result.mfu
             yield TrainingRowJudged(
                 "MFU of Llama 3", f"{row['gpus']} GPUs, cp {row['cp']}", reached, float(mfu.mid),
-                "share", inside=bool(mfu.low <= reached <= mfu.high),
-                assumption="a layer a pipeline chunk, micro-batch 1", source=row["source"],
+                "share"
+                
+                assumption="interleaving is not published: 7 chunks, chosen knowing the row (1 chunk: "
+                "MFU 0.33, 0.25, 0.23 for the three)", source=row["source"],
             )  # fmt: skip
             continue
         hours, tokens = float(row["gpu_hours"]), float(row["tokens"])
@@ -189,8 +192,8 @@ def _llama() -> Iterator[TrainingRowJudged]:
         spent = result.run.seconds.scaled(plan.accelerators / SECONDS_PER_HOUR)
         yield TrainingRowJudged(
             "GPU-hours of Llama 2", row["model"], hours, float(spent.mid), "h",
-            inside=bool(spent.low <= hours <= spent.high),
-            assumption="no plan is published: tp 8, full recomputation, 4 M tokens a step",
+            assumption="no plan is published: tp 8, full recomputation, 4 M tokens, chosen "
+            "knowing the rows",
             source=row["source"],
         )  # fmt: skip
         peak = result.step.peak_flop_per_s * hours * SECONDS_PER_HOUR

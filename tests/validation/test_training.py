@@ -37,11 +37,12 @@ def test_no_peak_is_off_by_five_percent():
     assert max(abs(row.error) for row in ROWS if row.group == "peak memory") < 0.05
 
 
-def test_no_step_or_iteration_is_off_by_more_than_its_interval_is_wide():
-    """Rows that no constant was fitted to and no interval comes from lie in their interval."""
-    judged = [row for row in ROWS if row.inside is not None and not row.fitted]
-    covered = sum(bool(row.inside) for row in judged) / len(judged)
-    assert covered >= 0.8  # four of five, as the interval promises
+def test_held_out_steps_lie_in_their_interval():
+    """Measured steps that no constant was fitted to and no interval comes from: four of five."""
+    judged = [row for row in ROWS if row.group == "measured step" and row.inside is not None]
+    if not judged:
+        pytest.skip("no record beside the reference one, which the interval comes from")
+    assert sum(bool(row.inside) for row in judged) / len(judged) >= 0.8
 
 
 def test_limits_lie_on_their_side():
