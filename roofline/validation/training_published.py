@@ -1,7 +1,7 @@
 """Published training tables beside predictions: Megatron-LM, Llama, ZeRO, QLoRA.
 
-Limits   What a table leaves out is assumed and said in the row's ``assumption``. Where it was chosen
-         knowing the row (Llama), the row shows consistency and says nothing of coverage.
+Limits   What a table leaves out is assumed and said in the row's ``assumption``. Where it was
+         chosen knowing the row (Llama), the row shows consistency and says nothing of coverage.
 Sources  measurements/published/training_*.csv, row by row.
 """
 
@@ -174,10 +174,9 @@ def _llama() -> Iterator[TrainingRowJudged]:
             mfu = result.mfu
             yield TrainingRowJudged(
                 "MFU of Llama 3", f"{row['gpus']} GPUs, cp {row['cp']}", reached, float(mfu.mid),
-                "share"
-                
-                assumption="interleaving is not published: 7 chunks, chosen knowing the row (1 chunk: "
-                "MFU 0.33, 0.25, 0.23 for the three)", source=row["source"],
+                "share",
+                assumption="interleaving is not published: 7 chunks, chosen knowing the rows "
+                "(1 chunk: MFU 0.33, 0.25, 0.23)", source=row["source"],
             )  # fmt: skip
             continue
         hours, tokens = float(row["gpu_hours"]), float(row["tokens"])
