@@ -80,9 +80,19 @@ def _possible(field: Field, value: Any, options: Sequence[str]) -> bool:
     return field.kind != "choices" or all(one in options for one in value)
 
 
-def given(name: str, side: str = "") -> Any:
-    """Show a field by its name and give its value."""
-    return ask(BY_NAME[name], side)
+def ask_all(fields: Sequence[Field], side: str, columns: int) -> dict[str, Any]:
+    """Show fields in columns, fewer where two scenarios share the width, and give their values.
+
+    A field of several choices has the whole width.
+    """
+    values: dict[str, Any] = {}
+    for field in fields:
+        if field.kind == "choices":
+            values[field.name] = ask(field, side)
+    rest = [field for field in fields if field.name not in values]
+    count = min(columns, 2) if st.session_state.get("two") else columns
+    _in_columns(rest, values, side, count)
+    return {field.name: values[field.name] for field in fields}
 
 
 def values_of(side: str) -> dict[str, Any]:

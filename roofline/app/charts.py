@@ -21,6 +21,8 @@ HEIGHT = 420
 ROOFLINE_HEIGHT = 660
 """Pixels, legends below the chart included."""
 _HEADROOM = 2.0
+_MANY_DECADES = 3
+_LEGEND_COLUMNS = 2
 _BELOW = alt.Legend(orient="bottom")
 
 
@@ -33,12 +35,14 @@ def log_scale(values: Sequence[float], margin: float = _HEADROOM) -> alt.Scale:
 
 
 def _axis(unit: str, scale: alt.Scale) -> alt.Axis:
-    """An axis with a tick a decade."""
+    """A logarithmic axis with few ticks: each decade, or 1, 2 and 5 of each where there are few."""
     low, high = scale.domain
-    decades = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    steps = (1,) if len(decades) > _MANY_DECADES else (1, 2, 5)
+    ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
     return alt.Axis(
         labelExpr=f"format(datum.value, '~s') + '{unit}'", labelOverlap=True,
-        values=[float(f"1e{decade}") for decade in decades],
+        values=[tick for tick in ticks if low <= tick <= high],
     )  # fmt: skip
 
 
@@ -152,7 +156,7 @@ def stacked_bar(parts: Sequence[tuple[str, float, str]], limit: float | None) ->
         x=x, x2="end:Q",
         color=alt.Color("part:N", title=None, sort=names, scale=alt.Scale(
             domain=names, range=[*COLOURS[: len(names) - 1], "#cccccc"]),
-            legend=alt.Legend(orient="bottom", columns=3)),
+            legend=alt.Legend(orient="bottom", columns=_LEGEND_COLUMNS)),
         tooltip=["part:N", "size:N"],
     )  # fmt: skip
     wide = frame[(frame["end"] - frame["begin"]) > 0.12 * end]
@@ -164,7 +168,8 @@ def stacked_bar(parts: Sequence[tuple[str, float, str]], limit: float | None) ->
         rule = alt.Chart(_frame([{"limit": limit, "what": "usable"}]))
         layers.append(rule.mark_rule(strokeWidth=3, strokeDash=[6, 3], color="#e45756").encode(
             x=alt.X("limit:Q", scale=x_scale), tooltip=["what:N"]))  # fmt: skip
-    return alt.layer(*layers).properties(height=120)
+    lines = -(-len(names) // _LEGEND_COLUMNS)
+    return alt.layer(*layers).properties(height=110 + 24 * lines)
 
 
 def bars(rows: Rows, value: str, name: str, title: str, *, mark: str = "", text: str = "") -> Any:
@@ -176,7 +181,7 @@ def bars(rows: Rows, value: str, name: str, title: str, *, mark: str = "", text:
     )
     largest = max((float(row[value]) for row in rows), default=1.0) or 1.0
     x = alt.X(f"{value}:Q", title=title, scale=alt.Scale(domain=[0, largest * 1.35], nice=False),
-              axis=alt.Axis(format="~s"))  # fmt: skip
+              axis=alt.Axis(format="~g"))  # fmt: skip
     shown = [f"{name}:N", f"{value}:Q"]
     layers = []
     if mark:
@@ -184,9 +189,11 @@ def bars(rows: Rows, value: str, name: str, title: str, *, mark: str = "", text:
         shown.append(f"{mark}:N")
         layers.append(base.mark_bar(stroke="gray", strokeWidth=0.5).encode(
             x=x, tooltip=shown, yOffset=alt.YOffset(f"{mark}:N", sort=kinds),
-            color=alt.Color(f"{mark}:N", sort=kinds, title=None,
-                            scale=alt.Scale(domain=kinds, range=list(COLOURS[: len(kinds)])),
-                            legend=alt.Legend(orient="bottom"))))  # fmt: skip
+            color=alt.Color(
+                f"{mark}:N", sort=kinds, title=None,
+                scale=alt.Scale(domain=kinds, range=list(COLOURS[: len(kinds)])),
+                legend=alt.Legend(orient="bottom", columns=1, labelLimit=300),
+            )))  # fmt: skip
     else:
         layers.append(base.mark_bar(color=COLOURS[0]).encode(x=x, tooltip=shown))
     if text:
@@ -194,37 +201,35 @@ def bars(rows: Rows, value: str, name: str, title: str, *, mark: str = "", text:
             x=x, text=f"{text}:N"
         )
         layers.append(words.encode(yOffset=alt.YOffset(f"{mark}:N", sort=kinds)) if mark else words)
-    height = max(120, 26 * len(rows) + 40)
+    height = max(120, 26 * len(rows) + (110 if mark else 40))
     return alt.layer(*layers).properties(height=height)
 
 
 def points(rows: Rows, x: str, y: str, titles: tuple[str, str], *, kind: str,
-           filled: str = "", log: bool = True, diagonal: bool = False,
+           filled: str = "", diagonal: bool = False,
            tooltip: Sequence[str] = (), line: bool = False) -> Any:  # fmt: skip
     """Points of several kinds, each with its own shape; ``filled`` names a yes/no column."""
     xs, ys = [float(row[x]) for row in rows], [float(row[y]) for row in rows]
     kinds = list(dict.fromkeys(str(row[kind]) for row in rows))
     if diagonal:
         xs = ys = [*xs, *ys]
-    axis = alt.Axis(format="~s", labelOverlap=True)
-    scales = [log_scale(one, 1.3) if log else alt.Scale(zero=True) for one in (xs, ys)]
+    scales = [log_scale(one, 1.3) for one in (xs, ys)]
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(kinds))]
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(kinds))]
     base = alt.Chart(_frame(rows)).encode(
-        x=alt.X(f"{x}:Q", scale=scales[0], title=titles[0], axis=axis),
-        y=alt.Y(f"{y}:Q", scale=scales[1], title=titles[1], axis=axis),
+        x=alt.X(f"{x}:Q", scale=scales[0], title=titles[0], axis=_axis("", scales[0])),
+        y=alt.Y(f"{y}:Q", scale=scales[1], title=titles[1], axis=_axis("", scales[1])),
         color=alt.Color(f"{kind}:N", title=None, scale=alt.Scale(domain=kinds, range=colours),
                         legend=alt.Legend(orient="bottom", columns=3, labelLimit=260)),
-    )  # fmt: skip
-    marks = base.mark_point(size=45, opacity=0.75).encode(
         shape=alt.Shape(f"{kind}:N", title=None, scale=alt.Scale(domain=kinds, range=shapes)),
         tooltip=list(tooltip) or [f"{kind}:N", f"{x}:Q", f"{y}:Q"],
-        **({"fillOpacity": alt.FillOpacity(f"{filled}:N", scale=alt.Scale(
-            domain=["yes", "no"], range=[1, 0]), legend=None),
-            "fill": alt.Fill(f"{kind}:N", scale=alt.Scale(domain=kinds, range=colours),
-                             legend=None)} if filled else {}),
     )  # fmt: skip
-    layers = [base.mark_line(strokeWidth=1, opacity=0.6), marks] if line else [marks]
+    layers = [base.mark_point(size=45, opacity=0.75)]
+    if filled:
+        met = base.transform_filter(f"datum['{filled}'] == 'yes'")
+        layers.append(met.mark_point(size=45, filled=True, opacity=0.9))
+    if line:
+        layers.insert(0, base.mark_line(strokeWidth=1, opacity=0.6))
     if diagonal:
         ends = [min(one for one in xs if one > 0), max(xs)]
         layers.insert(0, alt.Chart(_frame([{x: end, y: end} for end in ends])).mark_line(

@@ -70,6 +70,11 @@ class Job:
                 self.process.kill()
                 self.process.wait(timeout=5)
 
+    def clear(self) -> None:
+        """Take its folder away."""
+        self.stop()
+        self.folder.cleanup()
+
 
 def start(level: str, device: str, sections: tuple[str, ...] = ()) -> Job:
     """Begin a sweep.

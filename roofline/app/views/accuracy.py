@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import streamlit as st
 
-from roofline.app.asking import ask
+from roofline.app.asking import ask_all
 from roofline.app.charts import draw, points
 from roofline.app.fields import ACCURACY, ALL
 from roofline.app.scenario import Scenario
@@ -32,18 +32,13 @@ def judged(data: str, engine: str, accelerator: str) -> Validation:
 
 def show_page(scenario: Scenario, side: str) -> None:
     """Show the scores of what was chosen, and the memory and training tables."""
-    columns = st.columns(3)
-    values = {}
-    for column, field in zip(columns, ACCURACY, strict=True):
-        with column:
-            values[field.name] = ask(field, side)
+    values = ask_all(ACCURACY, side, 3)
     data, engine, accelerator = (values[field.name] for field in ACCURACY)
     with st.spinner("Predicting every row …", show_time=True):
         found = judged(data, engine, accelerator)
     answer = scores_answer(found, [] if data == ALL else [data], WORST, ())
     _metrics(found)
-    for line in answer.lines:
-        st.markdown(escaped(line))
+    st.markdown("  \n".join(escaped(line) for line in answer.lines))
     _scatter(found, side)
     scores, left, worst, closest = answer.tables
     show_table(scores)
@@ -86,8 +81,8 @@ def _metrics(found: Validation) -> None:
     if overall.rows:
         metrics += [
             ("Median error · estimate", f"{overall.median_error:.1%}", f"bias {overall.bias:+.1%}"),
-            ("90th pct · estimate", f"{overall.p90_error:.1%}", ""),
-            ("Inside the interval", f"{overall.coverage:.0%}", ""),
+            ("90th pct · estimate", f"{overall.p90_error:.1%}", "of the errors"),
+            ("Inside the interval", f"{overall.coverage:.0%}", "of measurements"),
         ]
     metric_row(metrics)
 

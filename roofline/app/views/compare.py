@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from roofline.api.comparison import Comparison
-from roofline.app.asking import ask
+from roofline.app.asking import ask_all
 from roofline.app.charts import bars, draw
 from roofline.app.fields import BY_NAME, COMPARE, SERVED_BY
 from roofline.app.questions import compare_command, compare_python, compared, frozen
@@ -21,14 +21,8 @@ ABOUT = "A procurement table: bound, estimate, nominal and effective cost, side 
 
 def show_page(scenario: Scenario, side: str) -> None:
     """Show one scenario's comparison."""
-    values: dict[str, Any] = {}
     with st.expander("What is compared", expanded=True):
-        values["against"] = ask(BY_NAME["against"], side)
-        columns = st.columns(2)
-        rest = (*COMPARE[1:], SERVED_BY, BY_NAME["term"])
-        for place, field in enumerate(rest):
-            with columns[place % len(columns)]:
-                values[field.name] = ask(field, side)
+        values = ask_all((*COMPARE, SERVED_BY, BY_NAME["term"]), side, 2)
     given = frozen(values)
     with st.spinner("Predicting each accelerator …", show_time=True):
         found = compared(scenario, given)

@@ -119,12 +119,13 @@ def _job() -> None:
 
 def _end(job: Job) -> None:
     path, trouble = job.record_file(), job.trouble()
+    text = "" if path is None else path.read_text(encoding="utf-8")
     del st.session_state["job"]
-    if path is None:
-        st.session_state["sweep_trouble"] = trouble
+    job.clear()
+    if not text:
         st.error(escaped(trouble))
         return
-    _take(path.read_text(encoding="utf-8"), "")
+    _take(text, "")
     st.session_state.pop("record_choice", None)
     st.rerun()
 

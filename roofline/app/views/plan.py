@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from roofline.api.plan_result import Plan
-from roofline.app.asking import ask
+from roofline.app.asking import ask_all
 from roofline.app.charts import draw, points
 from roofline.app.fields import PLAN, SERVED_BY
 from roofline.app.questions import frozen, plan_command, plan_python, planned
@@ -23,12 +23,8 @@ ABOUT = "What carries your load within your targets, the cheapest first: all tim
 
 def show_page(scenario: Scenario, side: str) -> None:
     """Show one scenario's plan."""
-    values: dict[str, Any] = {}
     with st.expander("Load and targets", expanded=True):
-        columns = st.columns(3)
-        for place, field in enumerate((SERVED_BY, *PLAN)):
-            with columns[place % len(columns)]:
-                values[field.name] = ask(field, side)
+        values = ask_all((SERVED_BY, *PLAN), side, 3)
     given = frozen(values)
     with st.spinner("Sizing every candidate, simulating the best …", show_time=True):
         plan = planned(scenario, given)
@@ -66,10 +62,11 @@ def _verdict(plan: Plan) -> None:
     money = best.money
     low, high = (("–" if one is None else str(one)) for one in plan.replicas_over_interval)
     metric_row([
-        ("Accelerators · estimate", f"{best.accelerators:,}", best.plan),
+        ("Accelerators · estimate", f"{best.accelerators:,}", best.accelerator),
         ("Replicas · estimate", f"{best.replicas:,}", f"{low} fast, {high} slow"),
-        ("USD per hour · listed", "–" if money is None else number(money.usd_per_hour), ""),
-        ("USD/M output · estimate",
+        ("USD per hour · listed", "–" if money is None else number(money.usd_per_hour),
+         "all of them"),
+        ("USD/M out · estimate",
          "–" if money is None else number(money.at_utilisation.all_on_output_usd), "at this load"),
         ("TTFT · estimate", show(best.latencies_s.get("ttft_s"), "s"),
          f"P{plan.slo.percentile:g}"),

@@ -20,6 +20,7 @@ from roofline.report.roofline_rows import bound_word
 from roofline.report.sources import prediction_sources
 from roofline.units import number, show
 
+_BEATS = "no schedule beats it"
 ABOUT = "Bounds and estimates of a static batch, the memory it takes, and what limits it."
 
 
@@ -59,8 +60,9 @@ def _metrics(prediction: Prediction) -> list[tuple[str, str, str]]:
         ("Tokens/s", "", bound.output_tokens_per_s, prediction.output_tokens_per_s),
     ]
     metrics = []
+    beats = "reached by its record" if prediction.accelerator.is_measured else _BEATS
     for name, unit, least, interval in rows:
-        metrics.append((f"{name} · {word}", show(least, unit), "no schedule beats it"))
+        metrics.append((f"{name} · {word}", show(least, unit), beats))
         if interval is not None:
             middle = show(float(interval.mid), unit)
             metrics.append((f"{name} · estimate", middle, between(interval, unit)))

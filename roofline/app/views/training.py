@@ -1,11 +1,9 @@
 """Training: whether it fits, what a step takes, how long the run is and what it costs."""
 
-from typing import Any
-
 import streamlit as st
 
 from roofline.api.training_result import Training
-from roofline.app.asking import ask
+from roofline.app.asking import ask_all
 from roofline.app.charts import draw, stacked_bar
 from roofline.app.fields import TRAINING
 from roofline.app.questions import frozen, train_command, train_python, trained
@@ -25,12 +23,8 @@ ABOUT = "Memory, step time, utilisation, days and cost of a training run of the 
 
 def show_page(scenario: Scenario, side: str) -> None:
     """Show one scenario's training run."""
-    values: dict[str, Any] = {}
     with st.expander("The run", expanded=True):
-        columns = st.columns(4)
-        for place, field in enumerate(TRAINING):
-            with columns[place % len(columns)]:
-                values[field.name] = ask(field, side)
+        values = ask_all(TRAINING, side, 4)
     given = frozen(values)
     result = trained(scenario, given)
     lines = headline(result)
@@ -64,13 +58,14 @@ def show_page(scenario: Scenario, side: str) -> None:
 
 
 def _metrics(result: Training) -> list[tuple[str, str, str]]:
+    middle, ends = percent(result.mfu).split(" ", 1)
     metrics = [
         ("Step · bound", show(result.bound_s, "s"), "no schedule beats it"),
         ("Step · estimate", show(float(result.step_s.mid), "s"), between(result.step_s, "s")),
         ("Tokens/s · estimate", number(float(result.tokens_per_s.mid)),
          between(result.tokens_per_s, "")),
-        ("MFU · estimate", percent(result.mfu).split(" ")[0], percent(result.mfu).split("  ")[1]),
-        ("Peak memory · estimate", show(result.peak_bytes, "GiB"), result.memory.peak_moment),
+        ("MFU · estimate", middle, ends.strip(" ()")),
+        ("Memory · estimate", show(result.peak_bytes, "GiB"), result.memory.peak_moment),
     ]  # fmt: skip
     run = result.run
     if run is not None:
