@@ -274,8 +274,18 @@ def doubts_before(state: Conditions) -> tuple[str, ...]:
     busy_from = 0.10
     if state.utilisation is not None and state.utilisation > busy_from:
         flags.append(f"device busy before the run: {state.utilisation * 100:.0f} % in use")
+    return (*flags, *doubts_during(state))
+
+
+def doubts_during(state: Conditions) -> tuple[str, ...]:
+    """What makes a result doubtful while measuring: others' work, clocks slowed by heat or power.
+
+    >>> doubts_during(Conditions(utilisation=1.0, other_processes=1, throttle=("power limit",)))
+    ('other processes on the device: 1',)
+    """
+    flags = []
     if state.other_processes:
-        flags.append(f"{state.other_processes} other processes on the device")
+        flags.append(f"other processes on the device: {state.other_processes}")
     slowed = [word for word in state.throttle if word not in _HARMLESS]
     if slowed:
         flags.append(f"clocks throttled: {', '.join(slowed)}")

@@ -64,6 +64,6 @@ def measure_models(
         target = replace(target, device=target.device.model_copy(update={"count": count}))
     if ranks is not None and not ranks.is_first:
         folder, report = None, silent
-    session = Session(new_record(target, "model", command), folder, report, limit_s)
+    session = Session(new_record(target, "model", command), folder, report, limit_s, target=target)
     record = session.run(cases)
     return record, session.path

@@ -31,6 +31,7 @@ from roofline.measure.device import (
     conditions,
     describe_unknown,
     doubts_before,
+    doubts_during,
     environment,
     release_memory,
 )
@@ -82,6 +83,8 @@ class Session:
         folder: where records are kept; None: nothing is written.
         report: the progress line.
         limit_s: no new case is begun after this long.
+        path: the file of a record that is taken up again.
+        target: looked at after each case: slowed clocks and other work on it become flags.
     """
 
     record: Measurement
@@ -89,6 +92,7 @@ class Session:
     report: Report = silent
     limit_s: float = float("inf")
     path: Path | None = None
+    target: Target | None = None
     _saved_at: float = field(default=0.0, repr=False)
 
     def run(self, cases: Sequence[Case]) -> Measurement:
@@ -109,6 +113,7 @@ class Session:
                 pace = elapsed / spent if spent > 0.1 * total else 1.0
                 self.report(case.label, spent / total, (total - spent) * pace)
                 self._run_case(case)
+                self._look()
                 release_memory()
                 spent += case.cost_s
                 if time.perf_counter() - self._saved_at > _SAVE_EVERY_S:
@@ -118,6 +123,15 @@ class Session:
             raise
         self.report("done", 1.0, 0.0)
         return self._finish(cases)
+
+    def _look(self) -> None:
+        if self.target is None:
+            return
+        new = [
+            flag for flag in doubts_during(conditions(self.target)) if flag not in self.record.flags
+        ]  # fmt: skip
+        if new:
+            self.record = self.record.model_copy(update={"flags": (*self.record.flags, *new)})
 
     def _run_case(self, case: Case) -> None:
         try:
@@ -237,7 +251,7 @@ def measure(
         path, record = _unfinished(folder, target, level)
     else:
         record = new_record(target, level.value, command)
-    session = Session(record, folder, report, limit_s, path)
+    session = Session(record, folder, report, limit_s, path, target)
     session.run(cases)
     final = session.record.model_copy(update={"after": conditions(target)})
     session.record = final
@@ -274,8 +288,12 @@ def summary(record: Measurement) -> list[tuple[str, str]]:
             found.append((name, show(max(getattr(row, attribute) for row in rows), unit)))
 
     cold = [row for row in record.copy_rows if not any("cache" in text for text in row.flags)]
-    for op in ("copy", "add", "triad", "read", "write", "copy_engine"):
-        best(op.replace("_", " "), [r for r in cold if r.op == op], "bytes_per_s", "B/s")
+    for op in ("copy", "add", "triad", "read", "write"):
+        best(op, [r for r in cold if r.op == op], "bytes_per_s", "B/s")
+    # small ones are kernels: only the largest shows the engine
+    engine = [r for r in cold if r.op == "copy_engine"]
+    largest = max((r.buffer_bytes for r in engine), default=0)
+    best("copy engine", [r for r in engine if r.buffer_bytes == largest], "bytes_per_s", "B/s")
     for row_mode in ("burst", "sustained"):
         for compute in dict.fromkeys(row.compute for row in record.matmul_rows):
             rows = [
