@@ -21,6 +21,7 @@ from pathlib import Path
 
 from roofline.economics.price_row import COLUMNS, MAX_FILE_BYTES, Finding, Price
 from roofline.errors import InputError, SpecError
+from roofline.serving.text_file import read_text
 
 _GPUHUNT_COLUMNS = ("instance_name", "location", "price", "gpu_count", "gpu_name", "spot")
 _SKYPILOT_COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
@@ -300,12 +301,7 @@ def _row(offer: _Offer, provider: str, day: str, note: str, path: Path, line: in
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES * 4:
-            raise SpecError(f"{path}: over {MAX_FILE_BYTES * 4 / 1e6:g} MB, too large a catalogue")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise SpecError(f"{path}: catalogue does not read: {error}") from None
+    text = read_text(path, most_bytes=MAX_FILE_BYTES * 4, what="offers of a catalogue")
     try:
         reader = csv.DictReader(io.StringIO(text), strict=True)
         header = list(reader.fieldnames or [])

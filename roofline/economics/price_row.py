@@ -24,6 +24,7 @@ from statistics import median
 from typing import Any
 
 from roofline.errors import SpecError
+from roofline.serving.text_file import read_text
 
 TERMS = (
     "on_demand", "spot", "reserved", "1y", "3y", "owned",
@@ -119,12 +120,7 @@ def read_prices(path: Path) -> tuple[list[Price], list[Finding]]:
     Raises:
         SpecError: the file is no CSV, is too large, or lacks a column.
     """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise SpecError(f"{path}: too long for a price table")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise SpecError(f"{path}: prices do not read: {error}") from None
+    text = read_text(path, most_bytes=MAX_FILE_BYTES, what="prices")
     reader = csv.DictReader(io.StringIO(text), strict=True)
     prices: list[Price] = []
     findings: list[Finding] = []

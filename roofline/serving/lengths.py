@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofline.errors import InputError, SpecError
+from roofline.serving.text_file import read_text
 
+MAX_FILE_BYTES = 64_000_000
 MAX_TOKENS = 100_000_000
 """Longest request taken at its word; past that a length is a slip."""
 
@@ -112,10 +114,7 @@ def load_lengths(path: str | Path) -> Empirical:
         SpecError: the file does not read, has no such columns, or a row has no whole number.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{file}: lengths do not read: {error}") from None
+    text = read_text(file, most_bytes=MAX_FILE_BYTES, what="lengths")
     rows: list[tuple[int, dict[str, object]]] = []
     if file.suffix.lower() in (".jsonl", ".ndjson", ".json"):
         for line_number, line in enumerate(text.splitlines(), 1):

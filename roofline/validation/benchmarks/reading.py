@@ -27,9 +27,10 @@ def read_text(path: Path) -> str:
     if path.is_dir():
         raise InputError(f"{path} is a folder; name the benchmark's file in it")
     try:
-        if path.stat().st_size > LARGEST_BYTES:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)  # never all of it: a device has no end
+        if len(content) > LARGEST_BYTES:
             raise InputError(f"{path} has more than {LARGEST_BYTES / 1e6:.0f} MB; {_SMALLER}")
-        content = path.read_bytes()
         if content.startswith(_GZIP_MAGIC):
             content = _unpacked(path, content)
         decoded = content.decode("utf-8-sig")
