@@ -95,12 +95,6 @@ def ask_all(fields: Sequence[Field], side: str, columns: int) -> dict[str, Any]:
     return {field.name: values[field.name] for field in fields}
 
 
-def values_of(side: str) -> dict[str, Any]:
-    """Everything given so far on one side, by field."""
-    kept = st.session_state.get("kept", {})
-    return {name: kept[name + side] for name in BY_NAME if name + side in kept}
-
-
 def ask_scenarios() -> dict[str, Scenario]:
     """Show both scenarios in the sidebar and give what was asked, by side."""
     with st.sidebar:
@@ -191,8 +185,9 @@ def _take_config(upload: Any, side: str) -> None:
 
 
 def _files(asked: Mapping[str, Scenario]) -> None:
+    kept = st.session_state["kept"]  # a download is made outside the session: it gets the values
     st.download_button(
-        "Save as YAML", data=lambda: _as_yaml(asked), file_name="scenario.yaml",
+        "Save as YAML", data=lambda: _as_yaml(asked, kept), file_name="scenario.yaml",
         mime="application/yaml", on_click="ignore", icon=":material/download:", width="stretch",
     )  # fmt: skip
     st.file_uploader(
@@ -206,9 +201,10 @@ def _files(asked: Mapping[str, Scenario]) -> None:
         st.success(escaped(message))
 
 
-def _as_yaml(asked: Mapping[str, Scenario]) -> str:
+def _as_yaml(asked: Mapping[str, Scenario], kept: Mapping[str, Any]) -> str:
     documents = [
-        values_of(side) | {"config": scenario.config, "spec": scenario.spec}
+        {name: kept[name + side] for name in BY_NAME if name + side in kept}
+        | {"config": scenario.config, "spec": scenario.spec}
         for side, scenario in asked.items()
     ]
     return to_yaml(*documents)
