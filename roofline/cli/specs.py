@@ -14,6 +14,7 @@ from roofline.hardware.accelerator import (
     accelerator_problems,
     load_accelerator,
 )
+from roofline.hardware.folders import data_folders
 from roofline.hardware.links import link_names, link_problems, load_link
 from roofline.report.spec_answer import accelerator_answer, link_answer
 from roofline.units import GB, TERA
@@ -164,11 +165,15 @@ def show_command(
 
 
 def check_command(
-    paths: Annotated[list[Path], typer.Argument(help="YAML files, or folders of them.")],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="YAML files or folders; none: all there are."),
+    ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
 ) -> None:
     """Check spec files."""
+    paths = paths or [*data_folders("gpu_specs"), *data_folders("gpu_specs/links")]
     results = [_check(path) for path in _files(paths)]
     rows = [
         [result["file"], result["id"], line]

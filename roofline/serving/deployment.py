@@ -278,7 +278,13 @@ def _with_roofs(
         from roofline.hardware.measured import measured_accelerator
         from roofline.hardware.measurement import load_measurement
 
-        accelerator = measured_accelerator(load_measurement(machine))
+        record = load_measurement(machine)
+        if record.device.kind != "cpu":
+            raise InputError(
+                f"the record is of {record.device.name}, not of a CPU; give a record of this "
+                f"machine (roofline measure) or the id of that device"
+            )
+        accelerator = measured_accelerator(record)
     if accelerator.is_measured:
         words.append(
             f"{accelerator.id} has no datasheet: its roofs are measured (as of "

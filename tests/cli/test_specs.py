@@ -134,6 +134,9 @@ def test_check_all_of_ours(say):
     folder = data_folders("gpu_specs")[-1]
     assert say("specs", "check", folder)[0] == 0
     assert say("specs", "check", folder / "links")[0] == 0
+    code, out, _ = say("specs", "check", "-f", "json")
+    n_files = len(list(folder.glob("*.yaml"))) + len(list((folder / "links").glob("*.yaml")))
+    assert (code, len(json.loads(out)["results"])) == (0, n_files)
 
 
 def test_check_what_is_not_there(say, tmp_path):

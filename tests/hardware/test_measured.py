@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 import roofline
-from roofline.errors import MissingDataError, SpecError
+from roofline.errors import InputError, MissingDataError, SpecError
 from roofline.hardware.accelerator import load_accelerator
 from roofline.hardware.measured import measured_accelerator
 from roofline.hardware.measurement import (
@@ -91,3 +91,9 @@ def test_a_cpu_is_predicted_from_its_record(tmp_path, named):
     )
     assert prediction.decode.bound_s == pytest.approx(2 * 1_034_512_384 / 20e9, rel=0.01)
     assert any("measured roof, not a limit" in line for line in prediction.assumptions)
+
+
+def test_a_cpu_takes_no_record_of_an_accelerator():
+    """The generic CPU has no figures of its own, and an H200's are not a CPU's."""
+    with pytest.raises(InputError, match="the record is of NVIDIA H200, not of a CPU"):
+        roofline.predict("tinyllama-1.1b", "generic-cpu", machine="h200-sxm-141gb")
