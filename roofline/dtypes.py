@@ -6,7 +6,8 @@ types it admits, in the order engines prefer them. A compute type is a plain nam
 
 Units    ``bits``: bits a stored value takes on average, block scales included.
 Limits   Per-tensor scales (4 bytes a matrix) are left out: below 10⁻⁶ of the matrix.
-Sources  [1] OCP Microscaling Formats v1.0, 2023, section 5 (mxfp4, mxfp6, mxfp8: 32 values, 8-bit scale).
+Sources  [1] OCP Microscaling Formats v1.0, 2023, section 5 (mxfp4, mxfp6, mxfp8: 32 values and
+             an 8-bit scale).
          [2] NVIDIA, Introducing NVFP4, 2025 (16 values, 8-bit scale).
          [3] DeepSeek-AI, arXiv:2412.19437, section 3.3 (fp8 with a 32-bit scale per 128×128 block).
          [4] ggml, ggml-common.h (block structures of the GGUF types).
@@ -75,7 +76,7 @@ Dtype.MXFP4 = Dtype("mxfp4", 4 + 8 / 32, ("fp4", *SIXTEEN_BIT))
 Dtype.NVFP4 = Dtype("nvfp4", 4 + 8 / 16, ("fp4", *SIXTEEN_BIT))
 Dtype.NF4 = Dtype("nf4", 4 + 0.127, SIXTEEN_BIT)
 
-# one latent of 512 fp8 values with four 32-bit scales, and 64 rotary values in 16 bit: 656 bytes [7]
+# one latent: 512 fp8 values with four 32-bit scales, 64 rotary values in 16 bit, 656 bytes [7]
 FP8_DS_MLA = Dtype("fp8_ds_mla", 656 * 8 / 576, SIXTEEN_BIT)
 
 # bytes a block and values a block, from ggml-common.h [4]
@@ -87,9 +88,7 @@ _GGUF_BLOCKS = {
     "iq2_s": (82, 256), "iq3_xxs": (98, 256), "iq3_s": (110, 256), "iq4_nl": (18, 32),
     "iq4_xs": (136, 256), "tq1_0": (54, 256), "tq2_0": (66, 256),
 }  # fmt: skip
-GGUF_TYPES = {
-    name: Dtype(name, size * 8 / values) for name, (size, values) in _GGUF_BLOCKS.items()
-}
+GGUF_TYPES = {name: Dtype(name, size * 8 / values) for name, (size, values) in _GGUF_BLOCKS.items()}
 
 # mixes of block types: the average over the blocks' matrices of a Llama-3 shape
 GGUF_MIXES = {

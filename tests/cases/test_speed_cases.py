@@ -13,7 +13,6 @@ from roofline.timing.parallel import Parallel
 from roofline.work.operators import Formats, Step, step_operators
 from roofline.work.weights import stored_bytes
 
-
 PAGE = "AMD, Radeon RX 6900 XT, product page, 2020"
 
 
