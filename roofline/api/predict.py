@@ -360,6 +360,8 @@ def _predict(
         context_tokens=prompt_tokens + output_tokens,
         prompt_tokens=prompt_tokens,
     )
+    if parallel.pp > 1:
+        words = [*words, _stages_in_words(parallel.pp, batch, memory)]
     assumptions = tuple(dict.fromkeys((*words, *memory.assumptions, f"memory: {memory.rule}")))
     return Prediction(
         deployment=deployment,
@@ -376,6 +378,16 @@ def _predict(
         memory=memory,
         cost=_cost(rate, parallel.accelerators, usd_per_hour),
         assumptions=assumptions,
+    )
+
+
+def _stages_in_words(stages: int, batch: int, memory: Memory) -> str:
+    """Say what throughput assumes of the pipeline, and whether memory holds it."""
+    room = memory.kv_pool_bytes
+    holds = "fit" if stages * memory.kv_cache_bytes <= room else "do not fit"
+    return (
+        f"tokens per second assume {stages} micro-batches of {batch:,} in flight, one in each "
+        f"stage; memory counts one, and the caches of all {stages} {holds}"
     )
 
 

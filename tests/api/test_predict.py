@@ -22,6 +22,21 @@ def test_definitions_of_a_static_batch():
     assert p.ttft_s.low <= p.ttft_s.mid <= p.ttft_s.high
 
 
+def test_pipeline_stages_say_what_is_in_flight():
+    """Llama-3.1-8B, 2 stages: 120 × 2,304 tokens × 64 KiB a stage are 18.1 GB, two of them 36.2.
+
+    An H200 has 150.1 GB less 8.0 of weights; 800 sequences are 120.8 GB once and 241.6 twice.
+    """
+    few, many = (
+        predict("llama-3.1-8b", "h200-sxm-141gb", batch=n, parallel=Parallel(pp=2), **LENGTHS)
+        for n in (120, 800)
+    )
+    assert few.fits
+    assert any("caches of all 2 fit" in line for line in few.assumptions)
+    assert many.fits
+    assert any("caches of all 2 do not fit" in line for line in many.assumptions)
+
+
 def test_one_output_token_has_no_tpot():
     p = predict("llama-3.1-8b", "h200-sxm-141gb", prompt_tokens=100, output_tokens=1)
     assert p.tpot_s is None
