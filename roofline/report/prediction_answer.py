@@ -60,6 +60,16 @@ def headline(prediction: Prediction) -> list[str]:
     return lines
 
 
+def bound_word(prediction: Prediction) -> str:
+    """The class of what datasheet roofs give: "bound", and "measured roof" without a datasheet.
+
+    >>> from roofline.api.predict import predict
+    >>> bound_word(predict("llama-3.1-8b", "t4", weights="fp16"))
+    'bound'
+    """
+    return "measured roof" if prediction.accelerator.is_measured else "bound"
+
+
 def prediction_tables(prediction: Prediction) -> list[Table]:
     """Times, memory, roofline and operators, a table each."""
 
@@ -72,7 +82,7 @@ def prediction_tables(prediction: Prediction) -> list[Table]:
     bound = prediction.bound
     times = Table(
         "Times",
-        ["", "bound", "estimate (low – high)", "limited by"],
+        ["", bound_word(prediction), "estimate (low – high)", "limited by"],
         [
             ["TTFT", show(bound.ttft_s, "s"), words(prediction.ttft_s, "s"),
              prediction.prefill.limited_by],
@@ -123,7 +133,8 @@ def prediction_tables(prediction: Prediction) -> list[Table]:
 def _operators(prediction: Prediction) -> Table:
     return Table(
         "Decode step by operator",
-        ["operator", "calls", "bound", "estimate", "share", "halved gains", "limited by"],
+        ["operator", "calls", bound_word(prediction), "estimate", "share", "halved gains",
+         "limited by"],
         [
             [row.name, f"{row.calls:g}", show(row.bound_s, "s"), show(row.estimate_s, "s"),
              f"{row.share:.1%}", f"{row.gain_if_halved:.1%}", row.limited_by]

@@ -17,6 +17,7 @@ from roofline.api.step_time import StepTime
 from roofline.errors import MissingDataError
 from roofline.hardware.measured import measured_accelerator
 from roofline.hardware.measurement import Measurement
+from roofline.report.prediction_answer import bound_word
 from roofline.report.roofline_plot import distinct_roofs
 from roofline.timing.roofs import Roofs, datasheet_roofs
 from roofline.units import show
@@ -25,16 +26,6 @@ SHOWN = ("bf16", "fp16", "fp8", "fp4")
 """Compute types that a chart shows besides the one used."""
 _MARGIN = 8.0
 _POINTS = 60
-
-
-def bound_word(prediction: Prediction) -> str:
-    """The class of what datasheet roofs give: "bound", and "measured roof" without a datasheet.
-
-    >>> from roofline.api.predict import predict
-    >>> bound_word(predict("llama-3.1-8b", "t4", weights="fp16"))
-    'bound'
-    """
-    return "measured roof" if prediction.accelerator.is_measured else "bound"
 
 
 def measured_roofs(record: Measurement) -> Roofs | None:

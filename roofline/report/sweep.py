@@ -9,7 +9,9 @@ import numpy as np
 
 from roofline.api.sweep.columns import COLUMNS
 from roofline.api.sweep.keep import Pareto, Winner
+from roofline.api.sweep.space import OWN
 from roofline.errors import InputError
+from roofline.timing.parallel import Parallel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,8 +108,9 @@ def winner_figure(result: "SweepResult") -> "Figure":
 
 
 def _label(row: dict[str, object]) -> str:
-    plan = f"TP{row['tp']}" if row["tp"] != 1 else "1 accelerator"
-    return f"{row['accelerator']} {plan} {row['weights']}"
+    plan = Parallel(**{name: row[name] for name in ("tp", "pp", "dp", "ep")})  # type: ignore[arg-type]
+    shown = (row["model"], row["accelerator"], plan, row["weights"], row["kv"], row["engine"])
+    return " · ".join(str(part) for part in shown if part != OWN)
 
 
 def _words(column: str) -> str:

@@ -20,6 +20,15 @@ def test_the_main_job(capsys):
     assert "Assumptions" in out
 
 
+def test_a_cpu_has_measured_roofs_and_no_bound(capsys):
+    """A CPU has no datasheet: its least times come from a record and are named so."""
+    record = "cpu-amd-epyc-2-cores"
+    assert run(["predict", "tinyllama-1.1b", "generic-cpu", "--machine", record]) == 0
+    out = capsys.readouterr().out
+    assert "measured roof" in out
+    assert "bound  " not in out
+
+
 def test_json_equals_the_api(capsys):
     assert run([*JOB, "--batch", "32", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)

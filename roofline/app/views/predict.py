@@ -15,8 +15,12 @@ from roofline.app.scenario import (
 from roofline.app.showing import Closing, close, metric_row, show_table
 from roofline.app.words import between, escaped
 from roofline.report.memory import memory_figure, segments
-from roofline.report.prediction_answer import headline, prediction_answer, prediction_tables
-from roofline.report.roofline_rows import bound_word
+from roofline.report.prediction_answer import (
+    bound_word,
+    headline,
+    prediction_answer,
+    prediction_tables,
+)
 from roofline.report.sources import prediction_sources
 from roofline.units import number, show
 

@@ -17,11 +17,10 @@ from roofline.app.showing import Closing, close, metric_row, show_table
 from roofline.app.words import escaped
 from roofline.hardware.measurement import Measurement, load_measurement
 from roofline.report.answer import Answer, Table
-from roofline.report.prediction_answer import headline
+from roofline.report.prediction_answer import bound_word, headline
 from roofline.report.roofline_plot import roofline_figure
 from roofline.report.roofline_rows import (
     batch_rows,
-    bound_word,
     measured_roofs,
     ridge_rows,
     roof_rows,
