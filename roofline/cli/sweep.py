@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from roofline.api.sweep.run import SweepResult
 
 
+LARGE = 200_000_000
+"""Configurations from which a sweep says beforehand how long it takes."""
+ROWS_PER_S = 3e6
+"""Estimates a core evaluates in a second, about: ``benchmarks/speed.py``."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
     app.command("sweep")(sweep_command)
@@ -24,7 +30,7 @@ def sweep_command(
         typer.Argument(
             help="YAML: models, accelerators, parallel, weights, kv, engines, machine, and axes "
             "batch, prompt_tokens, output_tokens (lists, {from, to, step} or "
-            "{from, to, count, scale: log})."
+            "{from, to, count, scale: log}). examples/space.yaml explains each."
         ),
     ],
     keep: Annotated[
@@ -58,6 +64,8 @@ def sweep_command(
         if client is not None:
             client.close()
     emit(_answer(result, space, keep), form, output)
+    if result.files:
+        typer.echo(f"{parquet} holds {len(result.files)} Parquet files", err=True)
     if plot is not None:
         from roofline.report.roofline_plot import save_figure
         from roofline.report.sweep import sweep_figure
@@ -93,11 +101,19 @@ class _progress:  # noqa: N801
         from rich.console import Console
         from rich.progress import Progress
 
+        from roofline.units import show
+
         self.bar = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty())
         self.bar.start()
         self.task = self.bar.add_task("configurations", total=None)
 
         def report(done: int, total: int) -> None:
+            if done == 0 and total >= LARGE:
+                seconds = total / ROWS_PER_S
+                words = (
+                    f"{total:,} configurations to evaluate, about {show(seconds, 's')} of a core"
+                )
+                print(f"{words} (estimates; bounds take less)", file=sys.stderr)
             self.bar.update(self.task, completed=done, total=total)
 
         return report
@@ -127,15 +143,14 @@ def _answer(result: "SweepResult", space: Path, keep: str) -> Answer:
     if result.refused:
         left_out = [[c.model, c.accelerator, str(c.parallel), why] for c, why in result.refused]
         tables.append(Table("Left out", ["model", "accelerator", "plan", "why"], left_out[:20]))
+    left = f"; {len(result.refused)} of {result.space.n_cells} combinations cannot be"
+    left = left if result.refused else ""
     return Answer(
         command="sweep",
         inputs={"space": str(space), "keep": keep},
         results=result.to_dict(),
         tables=tables,
-        lines=[
-            f"{result.n_rows:,} configurations, {result.n_feasible:,} of them fit; "
-            f"{len(result.refused)} of {result.space.n_cells} cells cannot be"
-        ],
+        lines=[f"{result.n_rows:,} configurations, {result.n_feasible:,} of them fit{left}"],
         assumptions=[
             "decode is the step at mid-output context; estimates are the middle of their interval"
         ],

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     import pandas
 
 
+_OWN_TOOLS = ("vllm", "sglang")
+"""Engines that come with a benchmark of their own, whose name begins so."""
+
+
 @dataclass(frozen=True)
 class Quantity:
     """One figure of a run beside its bound and estimate.
@@ -157,7 +161,7 @@ def run_beside(
             raise MissingDataError(f"{run.raw_path} does not state the model; give model=")
         model = run.model_id
     if engine is None:
-        engine = "vllm" if run.tool.startswith("vllm") else "ideal"
+        engine = next((name for name in _OWN_TOOLS if run.tool.startswith(name)), "ideal")
         words.append(f"engine {engine}: assumed, {run.tool} does not state what served")
     deployment = deploy(
         load_model(model), load_accelerator(accelerator), parallel=parallel, weights=weights,

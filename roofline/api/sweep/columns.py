@@ -9,7 +9,7 @@ Limits   A row that does not fit in memory is infeasible and is not evaluated fu
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -42,23 +42,45 @@ _FIXED_POOL = ("ideal", "plain", "cuda-graph", "vllm", "sglang", "tensorrt-llm")
 
 @dataclass(frozen=True)
 class Grid:
-    """Columns of part of a cell: rows ``first_batch`` on, and which of them fit."""
+    """Columns of part of a cell, and which of its rows fit.
+
+    Args:
+        cell: whose part it is.
+        first_batch: place of its first batch on the axis.
+        lengths: places of its pairs of lengths, ascending; the others fit at none of its batches.
+        columns: what was computed.
+        feasible: which rows fit, [batch, lengths].
+    """
 
     cell: Cell
     first_batch: int
+    lengths: NDArray[np.int64]
     columns: Mapping[str, Numeric]
     feasible: NDArray[np.bool_]
 
+    def numbers(self, space: Space, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers in the space of the rows at these places of the flattened grid."""
+        batch, column = np.divmod(places, max(len(self.lengths), 1))
+        width = space.lengths[0].shape[1]
+        begin = self.cell.number * space.rows_per_cell + self.first_batch * width
+        number: NDArray[np.int64] = begin + batch * width + self.lengths[column]
+        return number
 
-def evaluate(space: Space, cell: Cell, names: Iterable[str], batches: slice) -> Grid:
-    """Evaluate some batches of a cell."""
+
+def evaluate(
+    space: Space, cell: Cell, names: Iterable[str], batches: slice, lengths: slice
+) -> Grid:
+    """Evaluate some batches of a cell at some lengths, without those at which none fits."""
     deployment = _deployment(cell, space.machine)
-    prompt, output = space.lengths
-    largest = _largest_batches(cell, space)
+    largest = _largest_batches(cell, space)[:, lengths]
     batch = _worth_evaluating(space.batch_axis[batches], float(largest.max()))
-    feasible = batch <= largest
+    held = largest[0] >= (batch.min() if batch.size else np.inf)
+    places = np.flatnonzero(held)
+    prompt, output = (axis[:, lengths] for axis in space.lengths)
+    if len(places) < len(held):
+        largest, prompt, output = (axis[:, places] for axis in (largest, prompt, output))
     columns = _columns(deployment, tuple(names), batch, prompt, output)
-    return Grid(cell, batches.start or 0, columns, feasible)
+    return Grid(cell, batches.start, places + lengths.start, columns, batch <= largest)
 
 
 def _worth_evaluating(batch: NDArray[np.float64], most: float) -> NDArray[np.float64]:
@@ -103,15 +125,29 @@ def _columns(
 
 
 _KEPT: dict[tuple[Cell, int], NDArray[np.float64]] = {}
+_KEPT_BYTES = 32 * 2**20
+"""What remembered limits may take: a long axis of lengths is worked out again instead."""
+
+
+def batches_that_can_fit(cell: Cell, space: Space) -> int:
+    """Length of the batch axis up to the most that fit at the shortest lengths, at least 1."""
+    shortest = replace(
+        space,
+        prompt_tokens=(min(space.prompt_tokens),),
+        output_tokens=(min(space.output_tokens),),
+    )
+    most = float(_find_largest(_deployment(cell, space.machine), shortest).max())
+    return max(len(_worth_evaluating(space.batch_axis, most)), 1)
 
 
 def _largest_batches(cell: Cell, space: Space) -> NDArray[np.float64]:
     """Most sequences that fit at each pair of lengths, [1, lengths]; infinite: no limit."""
     key = (cell, hash((tuple(space.prompt_tokens), tuple(space.output_tokens), space.machine)))
     if key not in _KEPT:
-        if len(_KEPT) > 256:
+        found = _find_largest(_deployment(cell, space.machine), space)
+        if sum(each.nbytes for each in _KEPT.values()) + found.nbytes > _KEPT_BYTES:
             _KEPT.clear()
-        _KEPT[key] = _find_largest(_deployment(cell, space.machine), space)
+        _KEPT[key] = found
     return _KEPT[key]
 
 

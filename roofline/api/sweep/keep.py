@@ -39,8 +39,7 @@ def feasible_rows(space: Space, grid: Grid, names: tuple[str, ...]) -> Reduced:
     """Numbers and columns of a grid's feasible rows."""
     shape = grid.feasible.shape
     rows = np.flatnonzero(grid.feasible)
-    offset = grid.cell.number * space.rows_per_cell + grid.first_batch * shape[1]
-    found: Reduced = {"row": rows + offset}
+    found: Reduced = {"row": grid.numbers(space, rows)}
     for name in names:
         found[name] = np.broadcast_to(grid.columns[name], shape).reshape(-1)[rows]
     return found
@@ -81,9 +80,7 @@ class Top:
         if len(cost) > self.count:
             limit = np.partition(cost, self.count - 1)[self.count - 1]
             kept = kept[cost <= limit]  # all ties stay until rows are ordered
-        offset = grid.cell.number * space.rows_per_cell
-        offset += grid.first_batch * grid.feasible.shape[1]
-        rows: Reduced = {"row": kept + offset}
+        rows: Reduced = {"row": grid.numbers(space, kept)}
         for name in self.columns:
             column = np.broadcast_to(grid.columns[name], grid.feasible.shape)
             rows[name] = column.reshape(-1)[kept]
@@ -178,10 +175,10 @@ class Winner:
     def reduce(self, space: Space, grid: Grid) -> Reduced:
         """Best so far on the whole grid: this cell where it is feasible."""
         shape = grid.feasible.shape
-        whole = (len(space.batch), shape[1])
+        whole = (len(space.batch), space.lengths[0].shape[1])
         cost = np.full(whole, np.inf)
         cell = np.full(whole, -1, dtype=np.int64)
-        part = slice(grid.first_batch, grid.first_batch + shape[0])
+        part = np.ix_(grid.first_batch + np.arange(shape[0]), grid.lengths)
         values = _cost(np.broadcast_to(grid.columns[self.by], shape), self.by)
         cost[part] = np.where(grid.feasible, values, np.inf)
         cell[part] = np.where(grid.feasible, grid.cell.number, -1)

@@ -9,6 +9,7 @@ Limits   Executors are ``concurrent.futures`` ones; Dask's ``Client.get_executor
          runs a lost worker's tasks again by itself.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from roofline.api.sweep.columns import COLUMNS, evaluate
+from roofline.api.sweep.columns import COLUMNS, batches_that_can_fit, evaluate
 from roofline.api.sweep.keep import Every, Keep, Reduced, Winner, parse_keep
 from roofline.api.sweep.parquet import write_part
 from roofline.api.sweep.space import Cell, Space, load_space, refusal
@@ -158,7 +159,7 @@ def sweep(
         task_rows: fewest rows of a task.
         parquet: folder that every feasible row is written to (``keep="all"``); a run that was
             interrupted goes on where it stopped.
-        progress: called with rows done and rows in all.
+        progress: called with rows done and rows in all (those of tasks), first with none done.
 
     Raises:
         MissingDataError: no cell of the space can be.
@@ -175,11 +176,14 @@ def sweep(
     cells, refused = _possible(space)
     tasks = list(_tasks(space, cells, task_rows))
     total = sum(task.rows(space) for task in tasks)
+    n_rows = len(cells) * space.rows_per_cell
     folder = None if parquet is None else _prepared(Path(parquet), space, keep)
     work = _Work(space, keep, memory_bytes, folder)
     merged: Reduced | None = None
     done = feasible = 0
     files: list[Path] = []
+    if progress is not None:
+        progress(0, total)
     for task, (reduced, fit, path) in zip(tasks, _results(work, tasks, executor), strict=True):
         if reduced is not None:
             merged = reduced if merged is None else keep.merge(merged, reduced)
@@ -189,7 +193,7 @@ def sweep(
         feasible += fit
         if progress is not None:
             progress(done, total)
-    return SweepResult(space, keep, merged or {}, total, feasible, tuple(refused), tuple(files))
+    return SweepResult(space, keep, merged or {}, n_rows, feasible, tuple(refused), tuple(files))
 
 
 def _possible(space: Space) -> tuple[list[Cell], list[tuple[Cell, str]]]:
@@ -213,8 +217,10 @@ def _tasks(space: Space, cells: Sequence[Cell], task_rows: int) -> Iterator[Task
     pieces: list[tuple[Cell, int, int]] = []
     rows = 0
     for cell in cells:
-        for first in range(0, batches, step):
-            last = min(first + step, batches)
+        # of a cell that takes several tasks, what fits nowhere is no task
+        end = batches if batches <= step else batches_that_can_fit(cell, space)
+        for first in range(0, end, step):
+            last = min(first + step, end)
             pieces.append((cell, first, last))
             rows += (last - first) * width
             if rows >= task_rows:
@@ -244,11 +250,13 @@ class _Work:
         merged: Reduced | None = None
         feasible = 0
         width = len(self.space.lengths[0][0])
-        step = max(self.memory_bytes // (BYTES_PER_ROW * width), 1)
+        rows = max(self.memory_bytes // BYTES_PER_ROW, 1)
+        step, block = max(rows // width, 1), min(rows, width)
         for cell, begin, end in task.pieces:
-            for first in range(begin, end, step):
-                part = slice(first, min(first + step, end))
-                grid = evaluate(self.space, cell, self.keep.columns, part)
+            for first, left in itertools.product(range(begin, end, step), range(0, width, block)):
+                batches = slice(first, min(first + step, end))
+                lengths = slice(left, min(left + block, width))
+                grid = evaluate(self.space, cell, self.keep.columns, batches, lengths)
                 feasible += int(np.count_nonzero(grid.feasible))
                 reduced = self.keep.reduce(self.space, grid)
                 merged = reduced if merged is None else self.keep.merge(merged, reduced)

@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roofline.errors import InputError, RooflineError
+from roofline.errors import InputError, RooflineError, UnknownNameError
 from roofline.hardware.accelerator import accelerator_ids, load_accelerator
 from roofline.hardware.yaml_file import read_yaml
 from roofline.models.config import load_model
 from roofline.serving.deployment import Deployment, deploy
 from roofline.timing.parallel import Parallel
 
-LARGEST_AXIS = 50_000_000
+LARGEST_AXIS = 2_000_000
+"""Values of one axis, and pairs of prompt and output tokens: what one process can list."""
 OWN = "own"
 """The checkpoint's own format."""
 _PLAN_FIELDS = ("tp", "pp", "dp", "ep")
@@ -91,13 +92,23 @@ class Space:
     machine: str | None = None
 
     def __post_init__(self) -> None:
-        if self.accelerators == ("all",):
-            object.__setattr__(self, "accelerators", accelerator_ids())
+        if "all" in self.accelerators:
+            named = [name for name in self.accelerators if name != "all"]
+            every = dict.fromkeys((*named, *accelerator_ids()))
+            object.__setattr__(self, "accelerators", tuple(every))
         for name in ("models", "accelerators", "parallel", "weights", "kv", "engines"):
             if not getattr(self, name):
                 raise InputError(f"a space needs at least one of {name}")
         for name in ("batch", "prompt_tokens", "output_tokens"):
             object.__setattr__(self, name, tuple(_axis(name, getattr(self, name))))
+        pairs = len(self.prompt_tokens) * len(self.output_tokens)
+        if pairs > LARGEST_AXIS:
+            raise InputError(
+                f"{pairs:,} pairs of prompt and output tokens are more than {LARGEST_AXIS:,}; "
+                "take wider steps, or divide the space"
+            )
+        if self.machine is not None and not isinstance(self.machine, str | Path):
+            raise InputError(f"machine is a spec id or a record's path, got {self.machine!r}")
 
     @property
     def n_cells(self) -> int:
@@ -142,9 +153,16 @@ class Space:
 def _axis(name: str, values: Any) -> Sequence[int]:
     if isinstance(values, Mapping):
         values = _range(name, values)
-    numbers = list(values) if not isinstance(values, int) else [values]
+    if isinstance(values, str):
+        raise InputError(f"{name} is whole numbers of at least 1, got {values!r}")
+    try:
+        numbers = list(values) if not isinstance(values, int) else [values]
+    except TypeError:
+        raise InputError(f"{name} is whole numbers of at least 1, got {values!r}") from None
     if not numbers:
         raise InputError(f"{name} is an empty axis")
+    if len(numbers) > LARGEST_AXIS:
+        raise InputError(f"{name}: more than {LARGEST_AXIS:,} values")
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
             raise InputError(f"{name} is whole numbers of at least 1, got {number!r}")
@@ -167,6 +185,12 @@ def _range(name: str, given: Mapping[str, Any]) -> Sequence[int]:
             raise InputError(f"{name}: from, to, step and count are whole numbers of at least 1")
     if last < first:
         raise InputError(f"{name}: from {first} is more than to {last}")
+    if given.get("scale", "linear") not in ("linear", "log"):
+        raise InputError(f"{name}: scale is linear or log, got {given['scale']!r}")
+    if "count" in given and "step" in given:
+        raise InputError(f"{name}: step and count exclude each other")
+    if "scale" in given and "count" not in given:
+        raise InputError(f"{name}: a scale needs a count")
     if "count" in given:
         if given["count"] > LARGEST_AXIS:
             raise InputError(f"{name}: more than {LARGEST_AXIS:,} values")
@@ -227,9 +251,15 @@ def _plan(value: Any) -> Parallel:
 
 
 def refusal(cell: Cell, machine: str | None = None) -> str | None:
-    """Say why a cell cannot be, or None."""
+    """Say why a cell cannot be, or None.
+
+    Raises:
+        UnknownNameError: nothing has such a name.
+    """
     try:
         cell.deployment(machine)
+    except UnknownNameError:
+        raise  # a mistyped name is of every cell, not of this one
     except RooflineError as error:
         return str(error)
     return None
