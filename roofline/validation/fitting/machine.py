@@ -17,6 +17,7 @@ import numpy as np
 from roofline.calibration.engines import engine_terms
 from roofline.calibration.machine import fit_machine
 from roofline.calibration.store import Calibration, EngineFit
+from roofline.calibration.typical import typical_terms
 from roofline.errors import MissingDataError
 from roofline.hardware.accelerator import Accelerator, load_accelerator
 from roofline.hardware.measurement import Measurement, load_measurement
@@ -203,10 +204,15 @@ def calibrate(
             f"sweeps, and {len(fitted)} bf16 decoder rows of {' and '.join(FIT_MODELS)} "
             "on one device"
         )
+    before = {
+        (group, phase): mean
+        for group, phase, _, mean, _, _ in error_rows(judged, typical_terms(spec))
+    }
     residuals += [
-        (f"decoder {phase}, {group}, judged rows", n, mean, p90, f"bias {bias:+.3f}")
+        (f"decoder {phase}, {group}, judged rows", n, mean, p90,
+         f"bias {bias:+.1%}; from {before[group, phase]:.1%} by datasheet and class")
         for group, phase, n, mean, p90, bias in error_rows(judged, terms)
-    ]
+    ]  # fmt: skip
     spreads = {}
     for phase in ("decode", "prefill"):
         spread = _spread(judged, terms, phase)
