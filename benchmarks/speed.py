@@ -33,7 +33,7 @@ def bare_loop(n_batch: int, n_context: int, cells: int) -> float:
     context = np.linspace(128, 32_768, n_context)[None, :]
     for _ in range(cells):
         best = np.inf
-        step = max(256 * 2**20 // (160 * n_context), 1)
+        step = max(16 * 2**20 // (160 * n_context), 1)
         for first in range(0, n_batch, step):
             part = batch[first : first + step]
             memory_s = (15.01e9 + 131_072 * part * context) / 4.8e12
