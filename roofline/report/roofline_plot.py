@@ -55,8 +55,8 @@ def roofline_figure(prediction: "Prediction") -> "Figure":
         f"ridge {number(ridge)} FLOP/B",
         (ridge, peak),
         textcoords="offset points",
-        xytext=(8, -16),
-        ha="left",
+        xytext=(-8, 6),
+        ha="right",
         color=_COLOURS["roof"],
     )
     for name, marker in (("prefill", "o"), ("decode", "^")):
