@@ -71,3 +71,9 @@ def test_pairs_of_lengths_past_what_a_process_lists():
                     "output_tokens": {"from": 1, "to": 2000}})  # fmt: skip
     with pytest.raises(InputError, match="spec id or a record's path"):
         load_space({**ONE, "machine": ["h200-sxm-141gb"]})
+
+
+def test_maps_of_more_winners_than_memory_is_for():
+    space = {**ONE, "batch": {"from": 1, "to": 3000}, "prompt_tokens": {"from": 1, "to": 2000}}
+    with pytest.raises(InputError, match="a map of 6,000,000 winners"):
+        sweep(space, "winner")

@@ -10,6 +10,7 @@ Shapes   A reduction is a dict of arrays; rows are identified by their number in
          ties go to the smaller number: the answer does not depend on who computed what.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from roofline.api.sweep.space import Space
 from roofline.errors import InputError, unknown_name
 
 Reduced = dict[str, NDArray[Any]]
+LARGEST_MAP = 4_000_000
+"""Winners of one map: 64 MB, and more than a figure has points."""
 
 
 def _checked(column: str) -> str:
@@ -174,22 +177,42 @@ class Winner:
 
     def reduce(self, space: Space, grid: Grid) -> Reduced:
         """Best so far on the whole grid: this cell where it is feasible."""
-        shape = grid.feasible.shape
+        return self.add(None, space, grid)
+
+    def add(self, best: Reduced | None, space: Space, grid: Grid) -> Reduced:
+        """Put a grid's rows into the best so far, in place: the map is there once."""
         whole = (len(space.batch), space.lengths[0].shape[1])
-        cost = np.full(whole, np.inf)
-        cell = np.full(whole, -1, dtype=np.int64)
+        if math.prod(whole) > LARGEST_MAP:
+            raise InputError(
+                f"a map of {math.prod(whole):,} winners is more than {LARGEST_MAP:,}; take fewer "
+                "batches or lengths"
+            )
+        if best is None:
+            best = {"cost": np.full(whole, np.inf), "cell": np.full(whole, -1, dtype=np.int64)}
+        shape = grid.feasible.shape
         part = np.ix_(grid.first_batch + np.arange(shape[0]), grid.lengths)
         values = _cost(np.broadcast_to(grid.columns[self.by], shape), self.by)
-        cost[part] = np.where(grid.feasible, values, np.inf)
-        cell[part] = np.where(grid.feasible, grid.cell.number, -1)
-        return {"cost": cost, "cell": cell}
+        cost = np.where(grid.feasible, values, np.inf)
+        cell = np.where(grid.feasible, grid.cell.number, -1)
+        better = _better((cost, cell), (best["cost"][part], best["cell"][part]))
+        best["cost"][part] = np.where(better, cost, best["cost"][part])
+        best["cell"][part] = np.where(better, cell, best["cell"][part])
+        return best
 
     def merge(self, first: Reduced, second: Reduced) -> Reduced:
-        """The better of two, the smaller cell number where they tie."""
-        better = (second["cost"] < first["cost"]) | (
-            (second["cost"] == first["cost"]) & _earlier(second["cell"], first["cell"])
-        )
-        return {name: np.where(better, second[name], first[name]) for name in first}
+        """The better of two, the smaller cell number where they tie; ``first`` becomes it."""
+        better = _better((second["cost"], second["cell"]), (first["cost"], first["cell"]))
+        for name, values in first.items():
+            np.copyto(values, second[name], where=better)
+        return first
+
+
+def _better(
+    new: tuple[NDArray[Any], NDArray[Any]], old: tuple[NDArray[Any], NDArray[Any]]
+) -> NDArray[np.bool_]:
+    """Where a (cost, cell) is better than another."""
+    less: NDArray[np.bool_] = new[0] < old[0]
+    return less | ((new[0] == old[0]) & _earlier(new[1], old[1]))
 
 
 def _earlier(second: NDArray[Any], first: NDArray[Any]) -> NDArray[np.bool_]:

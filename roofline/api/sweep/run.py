@@ -34,8 +34,6 @@ BYTES_PER_ROW = 160
 """Memory that evaluating one row takes at its peak: about twenty temporaries of 8 bytes."""
 MEMORY_BYTES = 16 * 2**20
 """Temporaries of a chunk: what a core's caches about hold, twice as fast as 256 MiB."""
-WINNER_CHUNKS = 16
-"""Chunks of winners are so many times larger: each carries the whole grid of batch and lengths."""
 
 Progress = Callable[[int, int], None]
 
@@ -157,7 +155,7 @@ def sweep(
         space: a Space, a mapping, or a YAML file.
         keep: what to keep, in words or as an object.
         executor: where tasks run; None: this process.
-        memory_bytes: temporaries of one chunk (``WINNER_CHUNKS`` times that for winners).
+        memory_bytes: temporaries of one chunk.
         task_rows: fewest rows of a task.
         parquet: folder that every feasible row is written to (``keep="all"``); a run that was
             interrupted goes on where it stopped.
@@ -252,8 +250,7 @@ class _Work:
         merged: Reduced | None = None
         feasible = 0
         width = len(self.space.lengths[0][0])
-        chunks = WINNER_CHUNKS if isinstance(self.keep, Winner) else 1
-        rows = max(self.memory_bytes * chunks // BYTES_PER_ROW, 1)
+        rows = max(self.memory_bytes // BYTES_PER_ROW, 1)
         step, block = max(rows // width, 1), min(rows, width)
         for cell, begin, end in task.pieces:
             for first, left in itertools.product(range(begin, end, step), range(0, width, block)):
@@ -261,6 +258,9 @@ class _Work:
                 lengths = slice(left, min(left + block, width))
                 grid = evaluate(self.space, cell, self.keep.columns, batches, lengths)
                 feasible += int(np.count_nonzero(grid.feasible))
+                if isinstance(self.keep, Winner):
+                    merged = self.keep.add(merged, self.space, grid)
+                    continue
                 reduced = self.keep.reduce(self.space, grid)
                 merged = reduced if merged is None else self.keep.merge(merged, reduced)
         return merged or {}, feasible
