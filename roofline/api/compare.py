@@ -161,7 +161,7 @@ def _rows(
 ) -> tuple[list[Row], list[Excluded], list[str], list[str]]:
     rows: list[Row] = []
     excluded: list[Excluded] = []
-    said: dict[str, int] = {}
+    said: dict[str, list[str]] = {}
     warnings: list[str] = []
     for device in devices:
         try:
@@ -173,10 +173,18 @@ def _rows(
             excluded.append(Excluded(device.id, "", str(error)))
             continue
         rows.append(row)
-        for line in words:
-            said[line] = said.get(line, 0) + 1
+        for line in dict.fromkeys(words):
+            said.setdefault(line.removeprefix(f"{device.id}: "), []).append(device.id)
         warnings += doubts
-    return rows, excluded, list(said), list(dict.fromkeys(warnings))
+    return rows, excluded, _said(said, len(rows)), list(dict.fromkeys(warnings))
+
+
+def _said(said: Mapping[str, Sequence[str]], rows: int) -> list[str]:
+    """Lines with the accelerators that they are about: once, however many those are."""
+    return [
+        line if len(ids) == rows or ids[0] in line else f"{', '.join(ids)}: {line}"
+        for line, ids in said.items()
+    ]
 
 
 def _value(row: Row, key: str) -> float | None:

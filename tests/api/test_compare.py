@@ -143,3 +143,12 @@ def test_frame_and_dict():
 def test_questions_that_cannot_be(arguments, error, words):
     with pytest.raises(error, match=words):
         compare(MODEL, WORK, **{"accelerators": ["l40s"], **arguments})
+
+
+def test_what_many_accelerators_share_is_said_once():
+    found = compare(MODEL, Workload(512, 64), ["h100-sxm5-80gb", "h200-sxm-141gb", "a10"])
+    shared = [line for line in found.assumptions if "the model's own type" in line]
+    assert shared == ["KV cache in bf16, the model's own type"]
+    hopper = [line for line in found.assumptions if "the class Hopper reaches" in line]
+    assert len(hopper) == 1
+    assert hopper[0].startswith("h100-sxm5-80gb, h200-sxm-141gb: ")
