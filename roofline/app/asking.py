@@ -149,10 +149,12 @@ def _named(*names: str) -> list[Field]:
 
 
 def _in_columns(fields: Sequence[Field], values: dict[str, Any], side: str, count: int) -> None:
-    columns = st.columns(count)
-    for place, field in enumerate(fields):
-        with columns[place % count]:
-            values[field.name] = ask(field, side)
+    """Show fields row by row, so that they keep their order where columns stack."""
+    for begin in range(0, len(fields), count):
+        row = fields[begin : begin + count]
+        for column, field in zip(st.columns(count), row, strict=False):
+            with column:
+                values[field.name] = ask(field, side)
 
 
 def _ask_model(source: str, side: str) -> dict[str, Any]:

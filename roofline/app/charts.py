@@ -23,7 +23,19 @@ ROOFLINE_HEIGHT = 660
 _HEADROOM = 2.0
 _MANY_DECADES = 3
 _LEGEND_COLUMNS = 2
+_ABOVE = alt.Legend(orient="top")
+"""Short legends above and the long one below: a telephone shows both whole."""
+COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b")
+SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
+HEIGHT = 420
+ROOFLINE_HEIGHT = 660
+"""Pixels, legends below the chart included."""
+_HEADROOM = 2.0
+_MANY_DECADES = 3
+_LEGEND_COLUMNS = 2
 _BELOW = alt.Legend(orient="bottom")
+_STACKED = {"layout": {"bottom": {"direction": "vertical", "anchor": "start"}}}
+"""Legends below each other, so that a telephone shows them whole."""
 
 
 def log_scale(values: Sequence[float], margin: float = _HEADROOM) -> alt.Scale:
@@ -81,11 +93,10 @@ def roofline_chart(roofs: Rows, ridges: Rows, steps: Rows, sweep: Rows) -> Any:
                                        _number("ridge_flop_per_byte", "ridge, FLOP/B")])
         )  # fmt: skip
     layers += _trail(sweep, x, y) + _steps(steps, x, y)
-    return alt.layer(*layers).resolve_scale(
+    chart = alt.layer(*layers).resolve_scale(
         color="independent", shape="independent", strokeDash="independent"
-    ).properties(
-        height=ROOFLINE_HEIGHT
-    )  # fmt: skip
+    )
+    return chart.properties(height=ROOFLINE_HEIGHT)
 
 
 def _trail(sweep: Rows, x: Any, y: Any) -> list[Any]:
@@ -99,7 +110,7 @@ def _trail(sweep: Rows, x: Any, y: Any) -> list[Any]:
                _number("intensity_flop_per_byte", "FLOP/B")]  # fmt: skip
     base = alt.Chart(_frame(estimates)).encode(x=x, y=y, tooltip=tooltip)
     shape = alt.Shape("fits:N", title="batch fits", scale=alt.Scale(
-        domain=["yes", "no"], range=["circle", "cross"]), legend=_BELOW)  # fmt: skip
+        domain=["yes", "no"], range=["circle", "cross"]), legend=_ABOVE)  # fmt: skip
     return [
         base.mark_line(strokeWidth=1, color=COLOURS[2], opacity=0.7),
         base.mark_point(size=40, color=COLOURS[2], filled=True, opacity=0.8).encode(shape=shape),
@@ -114,7 +125,7 @@ def _steps(steps: Rows, x: Any, y: Any) -> list[Any]:
     words = [row["class"] for row in steps if row["class"] != "estimate"]
     domain = [*dict.fromkeys(words), "estimate"]
     shape = alt.Shape("class:N", title="class", scale=alt.Scale(
-        domain=domain, range=["triangle-up", "diamond"]), legend=_BELOW)  # fmt: skip
+        domain=domain, range=["triangle-up", "diamond"]), legend=_ABOVE)  # fmt: skip
     base = alt.Chart(frame).encode(x=x, y=y)
     tooltip = ["step:N", "class:N", "time:N", "limited by:N",
                _number("intensity_flop_per_byte", "FLOP/B"),
@@ -206,7 +217,7 @@ def bars(rows: Rows, value: str, name: str, title: str, *, mark: str = "", text:
 
 
 def points(rows: Rows, x: str, y: str, titles: tuple[str, str], *, kind: str,
-           filled: str = "", diagonal: bool = False,
+           filled: str = "", diagonal: bool = False, unit: str = "",
            tooltip: Sequence[str] = (), line: bool = False) -> Any:  # fmt: skip
     """Points of several kinds, each with its own shape; ``filled`` names a yes/no column."""
     xs, ys = [float(row[x]) for row in rows], [float(row[y]) for row in rows]
@@ -217,8 +228,8 @@ def points(rows: Rows, x: str, y: str, titles: tuple[str, str], *, kind: str,
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(kinds))]
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(kinds))]
     base = alt.Chart(_frame(rows)).encode(
-        x=alt.X(f"{x}:Q", scale=scales[0], title=titles[0], axis=_axis("", scales[0])),
-        y=alt.Y(f"{y}:Q", scale=scales[1], title=titles[1], axis=_axis("", scales[1])),
+        x=alt.X(f"{x}:Q", scale=scales[0], title=titles[0], axis=_axis(unit, scales[0])),
+        y=alt.Y(f"{y}:Q", scale=scales[1], title=titles[1], axis=_axis(unit, scales[1])),
         color=alt.Color(f"{kind}:N", title=None, scale=alt.Scale(domain=kinds, range=colours),
                         legend=alt.Legend(orient="bottom", columns=3, labelLimit=260)),
         shape=alt.Shape(f"{kind}:N", title=None, scale=alt.Scale(domain=kinds, range=shapes)),

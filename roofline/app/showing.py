@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE_DPI = 150
+MISSING = "–"
 METRIC_WIDTH = 170
 """Pixels: two figures side by side on a telephone."""
 
@@ -103,8 +104,12 @@ def show_table(table: Table, *, height: int | None = None) -> None:
     columns = _distinct_names(table.columns)
     frame = pandas.DataFrame([list(row) for row in table.rows], columns=columns)
     for name in frame.columns:
-        if frame[name].map(type).nunique() > 1 and frame[name].dtype == object:
-            frame[name] = frame[name].map(lambda cell: "" if cell is None else str(cell))
+        missing = frame[name].isna()
+        if len(frame) and missing.all():
+            frame = frame.drop(columns=name)
+        elif missing.any() or frame[name].map(type).nunique() > 1:
+            frame[name] = [MISSING if gone else str(cell)
+                           for cell, gone in zip(frame[name], missing, strict=True)]  # fmt: skip
     st.dataframe(
         frame, hide_index=True, height=height or "auto",
         alt=table.title or "table with the columns " + ", ".join(columns),

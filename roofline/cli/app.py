@@ -1,6 +1,7 @@
 """``roofline app``: the planning desk in a browser, on this machine alone."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,12 +38,9 @@ def app_command(
     Stop it with Ctrl-C.
     """
     line = server_command(port, open_browser=open_browser)
-    try:
-        code = subprocess.call(line)
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
-    if code not in (0, -2, 130):
-        raise InputError(f"the server ended with code {code}; is port {port} in use?")
+    if os.name == "posix":
+        os.execv(line[0], line)  # the server is this process: a signal ends it
+    raise typer.Exit(subprocess.call(line))
 
 
 def server_command(port: int, *, open_browser: bool) -> list[str]:

@@ -100,8 +100,9 @@ def _scatter(found: Validation, side: str) -> None:
         st.markdown(f"**{escaped(title.capitalize())}: estimate over measured; the dashed line is "
                     "a perfect prediction**")  # fmt: skip
         draw(
-            points(rows, "measured (s)", "estimate (s)", ("measured (s)", "estimate (s)"),
-                   kind="engine", diagonal=True, tooltip=("row:N", "engine:N", "words:N")),
+            points(rows, "measured (s)", "estimate (s)", ("measured", "estimate"),
+                   kind="engine", diagonal=True, unit="s",
+                   tooltip=("row:N", "engine:N", "words:N")),
             f"Scatter of {len(rows):,} rows, {title}: estimate against measured, both logarithmic",
             f"scatter{place}{side}",
         )  # fmt: skip
