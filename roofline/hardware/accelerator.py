@@ -32,17 +32,12 @@ Limits   What is left out is unknown: the spec loads, and what needs the figure 
 """
 
 import re
-from functools import lru_cache
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from roofline.errors import SpecError, UnknownNameError, unknown_name
+from roofline.hardware.facts_file import SUFFIXES, facts_problems, read_facts, yaml_files
 from roofline.hardware.folders import data_folders
-from roofline.hardware.quantity import FROM_FILE
 from roofline.hardware.spec import Accelerator, Compute, Link, Memory, Pcie, Power
-from roofline.hardware.spec_errors import spec_error, spec_problems
-from roofline.hardware.yaml_file import Document, read_yaml
 
 __all__ = [
     "Accelerator",
@@ -57,7 +52,6 @@ __all__ = [
     "read_accelerator",
 ]
 
-_SUFFIXES = (".yaml", ".yml")
 _VENDOR_WORDS = {
     "nvidia", "amd", "intel", "tesla", "instinct", "geforce", "google", "aws", "huawei", "cloud",
     "gpu",
@@ -70,7 +64,7 @@ def accelerator_ids() -> tuple[str, ...]:
     >>> "h200-sxm-141gb" in accelerator_ids()
     True
     """
-    return tuple(sorted(_spec_files()))
+    return tuple(sorted(yaml_files("gpu_specs")))
 
 
 def load_accelerator(accelerator: str | Path | Accelerator) -> Accelerator:
@@ -106,9 +100,9 @@ def load_accelerator(accelerator: str | Path | Accelerator) -> Accelerator:
         return _load_by_id(key, path)
     if key.startswith("cpu-") or key.endswith(".json"):
         return _measured(accelerator)
-    if key.endswith(_SUFFIXES) or "/" in accelerator or "\\" in accelerator:
+    if key.endswith(SUFFIXES) or "/" in accelerator or "\\" in accelerator:
         return read_accelerator(Path(accelerator).expanduser())
-    files = _spec_files()
+    files = yaml_files("gpu_specs")
     found = _resolve(accelerator, files)
     return _load_by_id(found, files[found])
 
@@ -119,40 +113,12 @@ def read_accelerator(path: Path) -> Accelerator:
     Raises:
         SpecError: the file does not load; the message has file, line and what to write.
     """
-    try:
-        stat = path.stat()
-    except (OSError, ValueError):
-        raise SpecError(f"no spec file {str(path)[:200]!r}") from None
-    return _read_cached(path, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=512)
-def _read_cached(path: Path, mtime_ns: int, size: int) -> Accelerator:
-    del mtime_ns, size  # part of the key, so that a changed file is read again
-    document = _read_mapping(path)
-    try:
-        return Accelerator.model_validate(document.value, context=FROM_FILE)
-    except ValidationError as error:
-        raise spec_error(document, Accelerator, error) from None
-
-
-def _read_mapping(path: Path) -> Document:
-    document = read_yaml(path)
-    if not isinstance(document.value, dict):
-        raise SpecError(f"{path}:1: a spec is a mapping of fields (id: ..., memory: ...)")
-    return document
+    return read_facts(path, Accelerator, "spec")
 
 
 def accelerator_problems(path: Path) -> tuple[str, ...]:
     """Everything that is wrong with a spec file, one line each with file and line; empty: good."""
-    try:
-        document = _read_mapping(path)
-        Accelerator.model_validate(document.value, context=FROM_FILE)
-    except ValidationError as error:
-        return spec_problems(document, Accelerator, error)
-    except SpecError as error:
-        return (str(error),)
-    return ()
+    return facts_problems(path, Accelerator, "spec")
 
 
 def _load_by_id(spec_id: str, path: Path) -> Accelerator:
@@ -173,20 +139,11 @@ def _find_file(spec_id: str) -> Path | None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,79}", spec_id):
         return None
     for folder in data_folders("gpu_specs"):
-        for suffix in _SUFFIXES:
+        for suffix in SUFFIXES:
             path = folder / f"{spec_id}{suffix}"
             if path.is_file():
                 return path
     return None
-
-
-def _spec_files() -> dict[str, Path]:
-    files: dict[str, Path] = {}
-    for folder in data_folders("gpu_specs"):
-        for path in folder.iterdir():
-            if path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file():
-                files.setdefault(path.stem.lower(), path)
-    return files
 
 
 def _resolve(given: str, files: dict[str, Path]) -> str:

@@ -8,24 +8,20 @@ Limits   ``latency_s`` is one hop of the wire or of the vendor's model, never a 
 """
 
 import re
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from roofline.errors import SpecError, UnknownNameError, unknown_name
-from roofline.hardware.folders import data_folders
+from roofline.errors import UnknownNameError, unknown_name
+from roofline.hardware.facts_file import facts_problems, read_facts, yaml_files
 from roofline.hardware.quantity import (
-    FROM_FILE,
     Facts,
     LinkBytesPerSecond,
     Seconds,
     Sources,
 )
-from roofline.hardware.spec_errors import spec_error, spec_problems
-from roofline.hardware.yaml_file import Document, read_yaml
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -84,7 +80,7 @@ def link_names() -> tuple[str, ...]:
     >>> "nvlink-4" in link_names()
     True
     """
-    return tuple(sorted(_link_files()))
+    return tuple(sorted(yaml_files("gpu_specs/links")))
 
 
 def load_link(name: str | Path | Link) -> Link:
@@ -108,7 +104,7 @@ def load_link(name: str | Path | Link) -> Link:
         return _read_link(name)
     if not isinstance(name, str):
         raise UnknownNameError(f"a link is an id or a path, not {type(name).__name__}")
-    files = _link_files()
+    files = yaml_files("gpu_specs/links")
     key = re.sub(r"[\s_/]+", "-", name.strip().lower())
     if key in files:
         return _read_link(files[key])
@@ -132,47 +128,10 @@ def _words(name: str) -> set[str]:
     return {word.removesuffix(".0") for word in re.findall(r"[a-z0-9.]+", name.lower())}
 
 
-def _link_files() -> dict[str, Path]:
-    files: dict[str, Path] = {}
-    for folder in data_folders("gpu_specs/links"):
-        for path in folder.iterdir():
-            if path.suffix in (".yaml", ".yml") and path.is_file():
-                files.setdefault(path.name.removesuffix(path.suffix).lower(), path)
-    return files
-
-
 def _read_link(path: Path) -> Link:
-    try:
-        stat = path.stat()
-    except (OSError, ValueError):
-        raise SpecError(f"no link file {str(path)[:200]!r}") from None
-    return _read_cached(path, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=512)
-def _read_cached(path: Path, mtime_ns: int, size: int) -> Link:
-    del mtime_ns, size  # part of the key, so that a changed file is read again
-    document = _read_mapping(path)
-    try:
-        return Link.model_validate(document.value, context=FROM_FILE)
-    except ValidationError as error:
-        raise spec_error(document, Link, error) from None
-
-
-def _read_mapping(path: Path) -> Document:
-    document = read_yaml(path)
-    if not isinstance(document.value, dict):
-        raise SpecError(f"{path}:1: a link is a mapping of fields (id: ..., bytes_per_s: ...)")
-    return document
+    return read_facts(path, Link, "link")
 
 
 def link_problems(path: Path) -> tuple[str, ...]:
     """Everything that is wrong with a link file, one line each with file and line; empty: good."""
-    try:
-        document = _read_mapping(path)
-        Link.model_validate(document.value, context=FROM_FILE)
-    except ValidationError as error:
-        return spec_problems(document, Link, error)
-    except SpecError as error:
-        return (str(error),)
-    return ()
+    return facts_problems(path, Link, "link")
