@@ -44,6 +44,8 @@ SORTS = {
     "tpot_s": "time per output token",
     "ttft_s": "time to first token",
 }
+MOST_NAMED = 8
+"""Accelerators that a line about several names."""
 _MORE_IS_BETTER = ("tokens_per_s", "tokens_per_joule")
 
 
@@ -181,8 +183,14 @@ def _rows(
 
 def _said(said: Mapping[str, Sequence[str]], rows: int) -> list[str]:
     """Lines with the accelerators that they are about: once, however many those are."""
+
+    def named(ids: Sequence[str]) -> str:
+        if len(ids) <= MOST_NAMED:
+            return ", ".join(ids)
+        return f"{', '.join(ids[:MOST_NAMED])}, … ({len(ids)} of {rows} accelerators)"
+
     return [
-        line if len(ids) == rows or ids[0] in line else f"{', '.join(ids)}: {line}"
+        line if len(ids) == rows or ids[0] in line else f"{named(ids)}: {line}"
         for line, ids in said.items()
     ]
 

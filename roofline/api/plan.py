@@ -150,6 +150,7 @@ def plan(
     found = points(sized)
     ends = replicas_at_ends(best[0]) if best else (None, None)
     words, warnings = _words(options, question)
+    warnings = (*_too_long(arch, traffic), *warnings)
     splits: tuple[Split, ...] = ()
     if disaggregate:
         shown = [option.accelerator for option in options[:finalists]]
@@ -264,6 +265,16 @@ def _degrees(name: str, value: int | Sequence[int] | None) -> tuple[int, ...] | 
         if isinstance(one, bool) or not isinstance(one, int) or one < 1:
             raise InputError(f"{name} must be a whole number of at least 1, got {one!r}")
     return values
+
+
+def _too_long(arch: Architecture, traffic: Traffic) -> tuple[str, ...]:
+    made_for, longest = arch.max_context_tokens, traffic.longest_tokens()
+    if made_for is None or longest <= made_for:
+        return ()
+    return (
+        f"the longest requests have {longest:,} tokens, the model was made for {made_for:,}: "
+        "an engine refuses them",
+    )
 
 
 def _words(

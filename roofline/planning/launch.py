@@ -17,6 +17,10 @@ from roofline.work.weights import own_format
 _HUB = re.compile(r"huggingface\.co/([\w.-]+/[\w.-]+)")
 
 
+MADE_WHILE_LOADING = ("fp8", "bf16", "fp16", "fp32")
+"""Formats that a flag gives a 16-bit checkpoint; others need a checkpoint of their own."""
+
+
 def model_reference(arch: Architecture) -> str:
     """Name a model as an engine takes it: its hub name where the source has one."""
     match = _HUB.search(arch.source or "")
@@ -57,7 +61,7 @@ def launch_line(candidate: Candidate, *, max_context_tokens: int, max_batch: int
             words = ["vllm serve", model]
             words += [f"--{names[key]}-parallel-size {n}" for n, key in many if n > 1]
             words += ["--enable-expert-parallel"] if parallel.ep > 1 else []
-            words += [f"--quantization {wanted}"] if wanted in ("fp8", "int8", "int4") else []
+            words += ["--quantization fp8"] if wanted == "fp8" else []
             words += [f"--dtype {_torch(wanted)}"] if wanted in ("bf16", "fp16", "fp32") else []
             words += ["--kv-cache-dtype fp8"] if kv == "fp8" else []
             words += [
@@ -68,9 +72,9 @@ def launch_line(candidate: Candidate, *, max_context_tokens: int, max_batch: int
             ]
         case "sglang":
             words = ["python -m sglang.launch_server --model-path", model]
-            words += [f"--{key} {n}" for n, key in many if n > 1]
-            words += [f"--ep {parallel.ep}"] if parallel.ep > 1 else []
-            words += [f"--quantization {wanted}"] if wanted in ("fp8", "int4") else []
+            words += [f"--{key}-size {n}" for n, key in many if n > 1]
+            words += [f"--ep-size {parallel.ep}"] if parallel.ep > 1 else []
+            words += ["--quantization fp8"] if wanted == "fp8" else []
             words += ["--kv-cache-dtype fp8_e4m3"] if kv == "fp8" else []
             words += [
                 f"--context-length {max_context_tokens}",
@@ -93,6 +97,8 @@ def launch_line(candidate: Candidate, *, max_context_tokens: int, max_batch: int
                      f"-np {max_batch}", "-ngl 999"]  # fmt: skip
         case _:
             return ""
+    if wanted is not None and wanted not in MADE_WHILE_LOADING:
+        words.append(f"  # needs a checkpoint of the model in {wanted}")
     return " ".join(words)
 
 
