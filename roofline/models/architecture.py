@@ -231,6 +231,17 @@ class LayerGroup:
     layers: tuple[int, ...] = ()
 
     @property
+    def query_heads(self) -> int:
+        """Query heads of one layer; 0 without attention."""
+        match self.attention:
+            case GroupedQuery():
+                return self.attention.query_heads
+            case Latent():
+                return self.attention.n_heads
+            case None:
+                return 0
+
+    @property
     def matrices_per_layer(self) -> int:
         """Dense matrices of one layer that a token passes through: 7 in a Llama layer."""
         return sum(1 for linear in self.linears if linear.calls > 0)

@@ -16,7 +16,7 @@ Sources  [1] Qwen, Speed Benchmark (2024-11): peak memory of transformers runs a
          [4] vLLM pull request 38220 (rejection sampler), 2026.
 """
 
-from roofline.models.architecture import Architecture, GroupedQuery, Latent, LayerGroup, Split
+from roofline.models.architecture import Architecture, LayerGroup, Split
 from roofline.units import Numeric
 
 FP32_BYTES = 4
@@ -104,16 +104,6 @@ def ggml_buffer_bytes(
     if flash_attention:  # the mask in fp32 and in 16 bit, and four rows of states
         inside = tokens * (context_tokens * 6 + 4 * arch.hidden_size * FP32_BYTES)
     else:  # the scores of every head, and five rows of states
-        heads = max((_query_heads(group) for group in arch.layers), default=0)
+        heads = max((group.query_heads for group in arch.layers), default=0)
         inside = tokens * (context_tokens * heads + 5 * arch.hidden_size) * FP32_BYTES
     return max(logits, inside)
-
-
-def _query_heads(group: LayerGroup) -> int:
-    match group.attention:
-        case GroupedQuery():
-            return group.attention.query_heads
-        case Latent():
-            return group.attention.n_heads
-        case None:
-            return 0

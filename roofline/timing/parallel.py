@@ -151,7 +151,7 @@ def _tp_works(arch: Architecture, tp: int, parallel: Parallel) -> bool:
 
 def _tp_reason(arch: Architecture, tp: int, parallel: Parallel) -> str | None:
     for group in arch.layers:
-        heads = _query_heads(group)
+        heads = group.query_heads
         if heads and heads % tp:
             return f"the {heads} query heads"
         kv_heads = _kv_heads(group)
@@ -168,16 +168,6 @@ def _tp_reason(arch: Architecture, tp: int, parallel: Parallel) -> str | None:
                 if width is not None and width % degree:
                     return f"the width {width} of an expert's {linear.name}"
     return None
-
-
-def _query_heads(group: LayerGroup) -> int:
-    match group.attention:
-        case GroupedQuery():
-            return group.attention.query_heads
-        case Latent():
-            return group.attention.n_heads
-        case None:
-            return 0
 
 
 def _kv_heads(group: LayerGroup) -> int:
