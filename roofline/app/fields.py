@@ -17,6 +17,7 @@ from roofline.economics.price_row import TERMS
 from roofline.errors import SpecError, unknown_name
 from roofline.hardware.accelerator import accelerator_ids
 from roofline.hardware.links import link_names
+from roofline.hardware.measurement import measured_ids
 from roofline.models.catalogue import model_names
 from roofline.serving.engines import ENGINE_NAMES
 from roofline.validation.datasets import DATASETS
@@ -125,6 +126,12 @@ def _count(name: str, label: str, default: int = 1, words: str = "") -> Field:
     return Field(name, label, "whole", default, least=1, most=LARGEST_COUNT, help=words)
 
 
+def _devices() -> Sequence[str]:
+    """Accelerators with a spec, then machines that are known by their record alone."""
+    specs = accelerator_ids()
+    return (*specs, *(name for name in measured_ids() if name not in specs))
+
+
 MODEL = (
     Field("model_from", "Model from", "choice", "catalogue", lambda: MODEL_SOURCES),
     Field("model", "Model", "choice", "llama-3.1-8b", model_names,
@@ -143,7 +150,7 @@ MODEL = (
     _count("experts_used", "Experts of a token", 2),
 )  # fmt: skip
 HARDWARE = (
-    Field("accelerator", "Accelerator", "choice", "h200-sxm-141gb", accelerator_ids),
+    Field("accelerator", "Accelerator", "choice", "h200-sxm-141gb", _devices),
     _count("tp", "TP", words="Tensor-parallel ranks."),
     _count("pp", "PP", words="Pipeline stages."),
     _count("dp", "DP", words="Data-parallel replicas."),

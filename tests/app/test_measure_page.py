@@ -39,7 +39,7 @@ def test_upload_becomes_the_machine_of_predictions(opened):
     upload = ("mine.json", to_json(sweep).encode(), "application/json")
     at.file_uploader(key="record_file").set_value(upload).run()
     assert not at.exception
-    assert at.selectbox(key="record_choice").value == "your record"
+    assert at.selectbox(key="record_choice-1").value == "your record"
     assert at.session_state["record"] == to_json(sweep)
     at.selectbox(key="machine").set_value("uploaded").run()
     assert not at.error

@@ -136,3 +136,11 @@ def test_a_path_in_the_address_opens_nothing(opened, tmp_path):
     config.write_text("{}")
     at = opened(model_from="hub", hub=str(config))
     assert "no model" in at.error[0].value
+
+
+def test_a_machine_without_a_datasheet_has_measured_roofs_and_no_bounds(opened):
+    """measurements/cpu-amd-epyc-2-cores: a CPU that is known by its record alone."""
+    at = opened(accelerator="cpu-amd-epyc-2-cores", model="tinyllama-1.1b", batch="1")
+    labels = [metric.label for metric in at.metric]
+    assert "TPOT · measured roof" in labels
+    assert not [label for label in labels if "bound" in label]

@@ -51,12 +51,13 @@ def show_page(scenario: Scenario, side: str) -> None:
 def _chosen(scenario: Scenario, side: str) -> tuple[Measurement, str] | None:
     ids = measured_ids()
     own = st.session_state.get(f"record{side}", "")
+    number = st.session_state.get(f"record_number{side}", 0)
     options = [*(("your record",) if own else ()), *ids]
     left, right = st.columns(2)
     with left:
         same = [place for place, one in enumerate(options) if one == scenario.accelerator]
         index = 0 if own else (same[0] if same else None)
-        choice = st.selectbox("Record", options, index=index, key=f"record_choice{side}",
+        choice = st.selectbox("Record", options, index=index, key=f"record_choice{side}-{number}",
                               placeholder="none is chosen")  # fmt: skip
     with right:
         upload = st.file_uploader("Hand in a record", type=["json"], key=f"record_file{side}",
@@ -66,7 +67,6 @@ def _chosen(scenario: Scenario, side: str) -> tuple[Measurement, str] | None:
         record_of(text, own_name(upload.name))
         _take(text, side)
         st.session_state[f"record_seen{side}"] = upload.file_id
-        st.session_state.pop(f"record_choice{side}", None)
         st.rerun()
     if choice == "your record":
         st.caption("Set Machine to “uploaded” in the sidebar to predict with it.")
@@ -76,6 +76,8 @@ def _chosen(scenario: Scenario, side: str) -> tuple[Measurement, str] | None:
 
 def _take(text: str, side: str) -> None:
     st.session_state[f"record{side}"] = text
+    number = f"record_number{side}"  # a fresh box, which begins with the new record
+    st.session_state[number] = st.session_state.get(number, 0) + 1
 
 
 def _sweep(side: str) -> None:
@@ -126,7 +128,6 @@ def _end(job: Job) -> None:
         st.error(escaped(trouble))
         return
     _take(text, "")
-    st.session_state.pop("record_choice", None)
     st.rerun()
 
 
