@@ -75,13 +75,15 @@ def check_command(
     """Check a price file row by row. Exit code 1: there are errors."""
     from datetime import date
 
-    from roofline.economics.price_row import check_prices, read_prices
+    from roofline.economics.price_checks import check_prices
+    from roofline.economics.price_row import read_prices
     from roofline.economics.prices import price_files
     from roofline.hardware.accelerator import accelerator_ids
 
     path = file or price_files()[-1]
     rows, findings = read_prices(path)
-    findings += check_prices(rows, accelerator_ids(), today=date.today())
+    ours = [] if file is None else read_prices(price_files()[-1])[0]
+    findings += check_prices(rows, accelerator_ids(), today=date.today(), beside=ours)
     errors = sum(one.severity == "error" for one in findings)
     emit(
         Answer(

@@ -1,4 +1,4 @@
-"""Price rows: what one offer costs, read strictly and checked against each other.
+"""Price rows: what one offer costs, read strictly; ``price_checks`` compares them.
 
 One CSV row is one offer of a whole instance with all its accelerators:
 
@@ -16,11 +16,9 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from roofline.errors import SpecError
@@ -30,12 +28,9 @@ TERMS = (
     "on_demand", "spot", "reserved", "1y", "3y", "owned",
     "serverless", "marketplace", "capacity_block", "flex_start",
 )  # fmt: skip
-STALE_AFTER_DAYS = 90
 MAX_FILE_BYTES = 64_000_000
 _REQUIRED = ("provider", "spec_id", "gpu_count", "usd_per_hour", "term")
 _DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
-_NODE_SUSPICION = 0.35
-"""A node whose price per accelerator is below this share of the others' median is asked about."""
 
 
 @dataclass(frozen=True)
@@ -194,85 +189,3 @@ def _number(name: str, text: str) -> float | None:
     if not math.isfinite(number) or number <= 0:
         raise ValueError(f"{name} {text[:40]!r}; it needs to be above 0")
     return number
-
-
-def check_prices(
-    prices: Sequence[Price], known_ids: Iterable[str], *, today: date
-) -> list[Finding]:
-    """Check rows against each other, the known specs and the calendar.
-
-    Errors: a spot price above its on-demand price, and a node that seems to have the price of one
-    accelerator. Warnings: an unmapped row, no date, and one older than 90 days.
-    """
-    ids = frozenset(known_ids)
-    findings: list[Finding] = []
-
-    def add(severity: str, price: Price, message: str) -> None:
-        findings.append(Finding(severity, price.file, price.line, message))
-
-    on_demand = {
-        _offer(price): price
-        for price in prices
-        if price.term == "on_demand" and price.usd_per_hour is not None
-    }
-    for price in prices:
-        if not price.spec_id:
-            reason = price.notes.split(";")[0] or "no spec id"
-            add("warning", price, f"{price.item}: not mapped to a spec ({reason})")
-        elif price.spec_id not in ids:
-            add("warning", price, f"{price.spec_id}: no such spec; not mapped")
-        dear = on_demand.get(_offer(price))
-        if (
-            price.term == "spot" and dear is not None and price.usd_per_hour is not None
-            and dear.usd_per_hour is not None and price.usd_per_hour > dear.usd_per_hour
-        ):  # fmt: skip
-            add("error", price,
-                f"spot at {price.usd_per_hour:g} USD/h is above on-demand at "
-                f"{dear.usd_per_hour:g} (line {dear.line})")  # fmt: skip
-        age = price.age_days(today)
-        if age is None:
-            add("warning", price, "no date (as_of); nobody can say how old this price is")
-        elif age > STALE_AFTER_DAYS:
-            add("warning", price, f"{price.as_of} is {age} days old, over {STALE_AFTER_DAYS}")
-        elif age < 0:
-            add("warning", price, f"as_of {price.as_of} lies in the future")
-    findings.extend(_per_gpu_prices(prices))
-    return sorted(findings, key=lambda finding: (finding.severity, finding.file, finding.line))
-
-
-def _offer(price: Price) -> tuple[str, str, str, str, int]:
-    return (
-        price.provider.lower(), price.instance.lower(), price.region.lower(),
-        price.spec_id or price.item, price.gpu_count,
-    )  # fmt: skip
-
-
-def _per_gpu_prices(prices: Sequence[Price]) -> list[Finding]:
-    """Find nodes priced as if they were one accelerator."""
-    by_kind: dict[tuple[str, str], list[Price]] = {}
-    for price in prices:
-        if price.spec_id and price.usd_per_hour is not None:
-            by_kind.setdefault((price.spec_id, price.term), []).append(price)
-    findings = []
-    for offers in by_kind.values():
-        for price in offers:
-            others = [
-                other.usd_per_hour / other.gpu_count
-                for other in offers
-                if other is not price and other.usd_per_hour is not None
-                and other.gpu_count < price.gpu_count
-            ]  # fmt: skip
-            if not others or price.gpu_count < 2 or price.usd_per_hour is None:
-                continue
-            usual = median(others)
-            each = price.usd_per_hour / price.gpu_count
-            if each < _NODE_SUSPICION * usual <= price.usd_per_hour:
-                findings.append(
-                    Finding(
-                        "error", price.file, price.line,
-                        f"{price.usd_per_hour:g} USD/h for {price.gpu_count} × {price.spec_id} is "
-                        f"{each:.3g} each where others ask {usual:.3g}; write the price of the "
-                        "whole node, not of one accelerator",
-                    )
-                )  # fmt: skip
-    return findings

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from roofline.economics.price_row import TERMS, Finding, Price, check_prices, read_prices
+from roofline.economics.price_checks import ASKED, check_prices
+from roofline.economics.price_row import TERMS, Finding, Price, read_prices
 from roofline.errors import InputError, MissingDataError, SpecError, unknown_name
 from roofline.hardware.accelerator import accelerator_ids
 from roofline.hardware.folders import data_folders
@@ -102,6 +103,11 @@ class PriceTable:
             warnings.append(f"the price of {spec_id} has no date ({price})")
         elif age > 90:
             warnings.append(f"the price of {spec_id} is {age} days old ({price})")
+        warnings += [
+            str(finding)
+            for finding in self.findings
+            if (finding.file, finding.line) == (price.file, price.line) and ASKED in finding.message
+        ]
         return Quote(costs[best], price, math.ceil(accelerators / price.gpu_count), tuple(warnings))
 
     def _nothing(self, spec_id: str, term: str, provider: str | None, region: str | None) -> str:
@@ -140,7 +146,7 @@ def price_table(
     if isinstance(prices, Mapping):
         own = [_given(spec_id, usd, day) for spec_id, usd in prices.items()]
     elif isinstance(prices, str | Path):
-        own, findings = _load(Path(prices), day)
+        own, findings = _load(Path(prices), day, beside=_shipped())
     elif prices is not None:
         own = list(prices)
     for path in price_files():
@@ -183,9 +189,16 @@ def _given(spec_id: str, usd: float, today: date) -> Price:
                  source_url="given by the user")  # fmt: skip
 
 
-def _load(path: Path, today: date) -> tuple[list[Price], list[Finding]]:
+def _shipped() -> list[Price]:
+    files = price_files()
+    return read_prices(files[-1])[0] if files else []
+
+
+def _load(
+    path: Path, today: date, beside: Sequence[Price] = ()
+) -> tuple[list[Price], list[Finding]]:
     prices, findings = read_prices(path)
-    findings += check_prices(prices, accelerator_ids(), today=today)
+    findings += check_prices(prices, accelerator_ids(), today=today, beside=beside)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         more = f" ({len(errors) - 1} more; see roofline prices check)" if len(errors) > 1 else ""

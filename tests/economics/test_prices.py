@@ -4,7 +4,8 @@ from datetime import date
 
 import pytest
 
-from roofline.economics.price_row import COLUMNS, check_prices, read_prices
+from roofline.economics.price_checks import check_prices
+from roofline.economics.price_row import COLUMNS, read_prices
 from roofline.economics.prices import price_files, price_table
 from roofline.errors import InputError, MissingDataError, SpecError, UnknownNameError
 from roofline.hardware.accelerator import accelerator_ids
@@ -198,3 +199,40 @@ def test_more_accelerators_never_cost_less():
 
 def test_the_columns_are_those_of_the_readme():
     assert COLUMNS[:4] == ("provider", "instance", "region", "spec_id")
+
+
+def _file(tmp_path, *rows):
+    path = tmp_path / "own.csv"
+    head = "provider,instance,region,spec_id,gpu_count,usd_per_hour,term,as_of"
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return path
+
+
+def test_a_lone_node_at_the_price_of_one_accelerator_is_warned_of(tmp_path):
+    """8 H100 at 2.5 USD an hour is 0.31 each; the shipped offers ask 2 to 4 for one."""
+    path = _file(tmp_path, "a,n8,eu,h100-sxm5-80gb,8,2.5,on_demand,2026-11-01")
+    quote = price_table(path, today=TODAY).quote("h100-sxm5-80gb", 8, today=TODAY)
+    assert any("price of the whole node" in line for line in quote.warnings)
+    fair = _file(tmp_path, "a,n8,eu,h100-sxm5-80gb,8,20,on_demand,2026-11-01")
+    quote = price_table(fair, today=TODAY).quote("h100-sxm5-80gb", 8, today=TODAY)
+    assert not any("where others ask" in line for line in quote.warnings)
+
+
+def test_one_accelerator_at_the_price_of_a_node_is_warned_of(tmp_path):
+    path = _file(tmp_path, "a,n8,eu,h100-sxm5-80gb,1,55,on_demand,2026-11-01")
+    quote = price_table(path, today=TODAY).quote("h100-sxm5-80gb", 1, today=TODAY)
+    assert any("is it a node's price?" in line for line in quote.warnings)
+
+
+def test_an_offer_twice_is_warned_of(tmp_path):
+    path = _file(
+        tmp_path,
+        "a,n1,eu,t4,1,0.5,on_demand,2026-11-01",
+        "A,n1,eu,t4,1,0.6,on_demand,2026-11-01",
+        "a,n1,us,t4,1,0.6,on_demand,2026-11-01",
+    )
+    prices, _ = read_prices(path)
+    said = [one for one in check_prices(prices, accelerator_ids(), today=TODAY)
+            if "same offer as line 2" in one.message]  # fmt: skip
+    assert [(one.line, one.severity) for one in said] == [(3, "warning")]
+    assert "at another price" in said[0].message
