@@ -165,7 +165,10 @@ class Prediction:
     @cached_property
     def max_context_tokens(self) -> int | None:
         """Longest context that fits at this batch; None: memory does not limit it."""
-        return max_context_tokens(self.placement, self.batch, self.output_tokens)
+        longest = max_context_tokens(self.placement, self.batch, self.output_tokens)
+        started = self.deployment.engine.max_context_tokens
+        known = [count for count in (longest, started) if count is not None]
+        return min(known) if known else None
 
     @property
     def ridge_flop_per_byte(self) -> float:
@@ -315,6 +318,12 @@ def predict(
         network=network,
     )
     words += deployment.assumptions
+    started = deployment.engine.max_context_tokens
+    if started is not None and prompt_tokens + output_tokens > started:
+        raise InputError(
+            f"prompt and output are {prompt_tokens + output_tokens:,} tokens, more than the "
+            f"max_context_tokens={started:,} that {deployment.engine.name} is started for"
+        )
     longest = deployment.arch.max_context_tokens
     if longest is not None and prompt_tokens + output_tokens > longest:
         words.append(

@@ -42,7 +42,7 @@ _HARMLESS = ("-instruct", "-it", "-chat", "-hf", "-base", "-bf16", "-pt", "-prev
 
 
 def _key(name: str) -> str:
-    return name.strip().lower().replace("--", "/").replace("_", "-")
+    return "-".join(name.lower().split()).replace("--", "/").replace("_", "-")
 
 
 def _candidates(name: str) -> Iterator[str]:

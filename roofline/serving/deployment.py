@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roofline.calibration.lookup import Terms, find_terms
-from roofline.dtypes import Dtype, find_dtype
+from roofline.dtypes import FP8_DS_MLA, Dtype, find_dtype
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
-from roofline.models.architecture import Architecture
+from roofline.models.architecture import Architecture, Latent, LayerGroup
 from roofline.serving.engines import Engine, find_engine
 from roofline.serving.replica_links import ReplicaLinks, replica_links
 from roofline.timing.estimate import StepEstimate, estimate_step
@@ -235,6 +235,11 @@ def deploy(
     if asked is None:
         words.append(f"weights as the checkpoint has them: {own_format(arch)}")
     cache = find_dtype(kv) if kv is not None else (arch.kv_dtype or arch.dtype)
+    if cache == FP8_DS_MLA and not all(_packs(group) for group in arch.layers):
+        raise InputError(
+            f"KV format {cache} packs a latent of 512 and 64 values; {arch.name} caches other "
+            "things; use fp8"
+        )
     if kv is None:
         whose = "the checkpoint's" if arch.kv_dtype else "the model's own type"
         words.append(f"KV cache in {cache}, {whose}")
@@ -268,6 +273,14 @@ def deploy(
     if special:
         words.append(special)
     return replace(deployment, assumptions=tuple(words))
+
+
+def _packs(group: LayerGroup) -> bool:
+    """Whether a layer caches nothing, or the latent that fp8_ds_mla packs into 656 bytes."""
+    return group.attention is None or (
+        isinstance(group.attention, Latent)
+        and (group.attention.kv_rank, group.attention.rope_dim) == (512, 64)
+    )
 
 
 def _with_roofs(

@@ -84,6 +84,8 @@ class Engine:
         for field in ("chunk_tokens", "max_sequences", "page_tokens", "max_context_tokens"):
             if getattr(self, field) is not None:
                 object.__setattr__(self, field, whole(field, getattr(self, field)))
+        if self.cuda_graphs is not None and not isinstance(self.cuda_graphs, bool):
+            raise InputError(f"cuda_graphs is true or false, got {self.cuda_graphs!r}")
         drafted = whole("speculative_tokens", self.speculative_tokens, least=0)
         object.__setattr__(self, "speculative_tokens", drafted)
 
@@ -124,9 +126,11 @@ def _known_name(name: object) -> str:
 
 
 def _release(version: object) -> tuple[int, ...]:
-    match = re.match(r"[vb]?(\d{1,9}(?:\.\d{1,9}){0,3})", str(version).strip())
-    if match is None or isinstance(version, bool):
-        raise InputError(f"an engine version is written like '0.19' or '0.11.2', got {version!r}")
+    # a number cannot say 0.20, which it writes 0.2
+    text = version.strip() if isinstance(version, str) else ""
+    match = re.match(r"[vb]?(\d{1,9}(?:\.\d{1,9}){0,3})", text)
+    if match is None:
+        raise InputError(f"an engine version is text like '0.19' or '0.11.2', got {version!r}")
     return tuple(int(part) for part in match[1].split("."))
 
 

@@ -141,6 +141,32 @@ def test_numbers_of_numpy_are_numbers():
     assert given.max_batch == plain.max_batch
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        ("llama-3.1-8b", {"kv": "fp8_ds_mla"}, "packs a latent of 512 and 64 values"),
+        ("llama-3.1-8b", {"engine": Engine("vllm", max_context_tokens=2048)},
+         "prompt and output are 2,304 tokens, more than the max_context_tokens=2,048"),
+    ],
+)  # fmt: skip
+def test_options_that_contradict_the_question(model, options, words):
+    with pytest.raises(InputError, match=words):
+        predict(model, "h200-sxm-141gb", **options)
+
+
+def test_the_packed_latent_is_656_bytes_a_layer():
+    """FlashMLA's slot: 512 fp8 values, 16 bytes of scales, 64 bf16 values; 61 layers."""
+    p = predict("deepseek-v3", "h200-sxm-141gb", kv="fp8_ds_mla", parallel=Parallel(tp=8))
+    assert p.kv_bytes_per_token == 61 * (512 + 16 + 2 * 64) == 40_016
+
+
+def test_an_engine_holds_no_longer_context_than_it_is_started_for():
+    started = Engine("vllm", max_context_tokens=4096)
+    p = predict("llama-3.1-8b", "h200-sxm-141gb", engine=started)
+    assert p.max_context_tokens == 4096
+    assert predict("llama-3.1-8b", "h200-sxm-141gb", engine="vllm").max_context_tokens > 100_000
+
+
 def test_unknown_formats_and_engines_are_refused():
     with pytest.raises(UnknownNameError, match="no storage format 'fp9'"):
         predict("llama-3.1-8b", "l40s", weights="fp9")

@@ -67,6 +67,7 @@ def test_there_are_enough():
         ("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"),
         ("meta-llama--Meta-Llama-3.1-8B", "llama-3.1-8b"),
         ("Llama-2-7B", "llama-2-7b"),
+        ("Llama 3.1 8B Instruct", "llama-3.1-8b"),
         ("Qwen/Qwen3-235B-A22B-Instruct-2507", "qwen3-235b-a22b"),
         ("google/gemma-2-9b-it", "gemma-2-9b"),
         ("openai/gpt-oss-120b", "gpt-oss-120b"),

@@ -60,7 +60,13 @@ def test_versions_compare(text, release):
     assert Engine("vllm", version=text).release == release
 
 
-@pytest.mark.parametrize("text", ["newest", "", "main", True])
+@pytest.mark.parametrize("given", ["no", 1, 0])
+def test_graphs_are_on_or_off(given):
+    with pytest.raises(InputError, match="cuda_graphs is true or false, got"):
+        Engine("vllm", cuda_graphs=given)
+
+
+@pytest.mark.parametrize("text", ["newest", "", "main", True, 0.19])
 def test_versions_that_are_none(text):
-    with pytest.raises(InputError, match="an engine version is written like"):
+    with pytest.raises(InputError, match="an engine version is text like"):
         Engine("vllm", version=text)
