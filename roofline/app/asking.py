@@ -21,7 +21,7 @@ from roofline.app.fields import (
     Field,
 )
 from roofline.app.scenario import Scenario, from_yaml, scenario_of, to_yaml
-from roofline.app.uploads import LARGEST_BYTES, model_of, own_name, text_of
+from roofline.app.uploads import LARGEST_CONFIG_BYTES, model_of, own_name, text_of
 from roofline.app.words import escaped
 from roofline.errors import RooflineError
 from roofline.hardware.yaml_file import MAX_BYTES
@@ -167,7 +167,7 @@ def _ask_model(source: str, side: str) -> dict[str, Any]:
     if source == "upload":
         upload = st.file_uploader(
             "config.json of the model", type=["json"], key=f"config_file{side}",
-            max_upload_size=_MEGABYTE,
+            max_upload_size=4 * _MEGABYTE,
         )  # fmt: skip
         if upload is not None:
             _take_config(upload, side)
@@ -178,7 +178,7 @@ def _ask_model(source: str, side: str) -> dict[str, Any]:
 
 def _take_config(upload: Any, side: str) -> None:
     try:
-        text = text_of(upload, LARGEST_BYTES)
+        text = text_of(upload, LARGEST_CONFIG_BYTES)
         model_of(text, own_name(upload.name))
     except RooflineError as error:
         st.error(escaped(error))

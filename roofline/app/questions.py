@@ -6,7 +6,6 @@ that moving between pages asks nothing twice.
 
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from roofline.api.compare import compare
@@ -16,7 +15,7 @@ from roofline.api.plan_result import Plan
 from roofline.api.train import train
 from roofline.api.training_result import Training
 from roofline.app.fields import AUTO, BY_NAME, NONE
-from roofline.app.scenario import Scenario
+from roofline.app.scenario import Scenario, remembered
 from roofline.serving.traffic import Slo, Traffic, Workload
 from roofline.timing.parallel import Parallel
 
@@ -40,7 +39,7 @@ def machines(scenario: Scenario) -> dict[str, Any]:
     return {} if given is None else {scenario.device().id: given}
 
 
-@lru_cache(maxsize=32)
+@remembered(32)
 def planned(scenario: Scenario, values: Values) -> Plan:
     """Ask for a plan.
 
@@ -117,7 +116,7 @@ def plan_command(scenario: Scenario, values: Values) -> str:
     return shlex.join(words)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def compared(scenario: Scenario, values: Values) -> Comparison:
     """Ask for a comparison.
 
@@ -186,7 +185,7 @@ def compare_command(scenario: Scenario, values: Values) -> str:
     return shlex.join(words)
 
 
-@lru_cache(maxsize=128)
+@remembered(128)
 def trained(scenario: Scenario, values: Values) -> Training:
     """Ask for a training run.
 

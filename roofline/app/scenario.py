@@ -9,11 +9,11 @@ Limits   A measured record that was uploaded is not written into a scenario's fi
 import io
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
@@ -31,6 +31,8 @@ from roofline.models.config import load_model
 from roofline.serving.engines import Engine
 from roofline.timing.parallel import Parallel
 
+P = ParamSpec("P")
+T = TypeVar("T")
 FILE_VERSION = 1
 _TEXTS = ("config", "spec")
 
@@ -231,7 +233,26 @@ class Scenario:
         return f"{model} on {many}{self.accelerator_word()}"
 
 
-@lru_cache(maxsize=256)
+def remembered(
+    size: int,
+) -> Callable[[Callable[Concatenate[Scenario, P], T]], Callable[Concatenate[Scenario, P], T]]:
+    """Answer the same question once; what was uploaded is not kept, so that memory is bounded."""
+
+    def wrap(ask: Callable[Concatenate[Scenario, P], T]) -> Callable[Concatenate[Scenario, P], T]:
+        cached: Callable[..., T] = lru_cache(maxsize=size)(ask)
+
+        @wraps(ask)
+        def answer(scenario: Scenario, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            if scenario.config or scenario.spec or scenario.record:
+                return ask(scenario, *args, **kwargs)
+            return cached(scenario, *args, **kwargs)
+
+        return answer
+
+    return wrap
+
+
+@remembered(256)
 def predicted(scenario: Scenario) -> Prediction:
     """Ask the library; the same question is answered once.
 

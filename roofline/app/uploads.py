@@ -20,9 +20,10 @@ from roofline.hardware.accelerator import Accelerator, accelerator_problems, rea
 from roofline.hardware.measurement import Measurement, parse_measurement
 from roofline.models.architecture import Architecture
 from roofline.models.config import load_path
-from roofline.units import MIB
+from roofline.units import MIB, show
 
-LARGEST_BYTES = 64 * MIB
+LARGEST_BYTES = 16 * MIB
+LARGEST_CONFIG_BYTES = 4 * MIB
 LARGEST_TRACE_BYTES = 200 * MIB
 _SUFFIXES = (".json", ".jsonl", ".json.gz", ".yaml", ".yml", ".csv", ".txt", ".log", ".gz")
 
@@ -53,7 +54,7 @@ def content(upload: Any, largest: int = LARGEST_BYTES) -> bytes:
     size = int(upload.size)
     if size > largest:
         raise SpecError(
-            f"{own_name(upload.name)}: {size / MIB:,.0f} MiB; at most {largest // MIB} are read"
+            f"{own_name(upload.name)}: {show(size, 'GiB')}; at most {show(largest, 'GiB')} are read"
         )
     found = bytes(upload.getvalue())
     if not found.strip():
@@ -131,7 +132,7 @@ def without_folder(value: Any, folder: str) -> Any:
     return value
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def model_of(text: str, name: str = "config.json") -> Architecture:
     """Read a config.json.
 
@@ -142,7 +143,7 @@ def model_of(text: str, name: str = "config.json") -> Architecture:
         return load_path(path)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def accelerator_of(text: str, name: str = "accelerator.yaml") -> Accelerator:
     """Read an accelerator's YAML.
 
@@ -161,7 +162,7 @@ def accelerator_faults(text: str, name: str = "accelerator.yaml") -> tuple[str, 
         )
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=4)
 def record_of(text: str, name: str = "record.json") -> Measurement:
     """Read a measured record.
 

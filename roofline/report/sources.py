@@ -1,7 +1,10 @@
 """Sources: where the facts behind a prediction come from, a line each."""
 
+from collections.abc import Iterable
+
 from roofline.api.predict import Prediction
 from roofline.hardware.accelerator import Accelerator
+from roofline.models.architecture import Architecture
 from roofline.report.answer import Table
 
 GROUPS = ("memory", "compute", "link", "pcie", "power")
@@ -30,4 +33,13 @@ def prediction_sources(prediction: Prediction) -> Table:
     rows += [
         ("memory of the engine: " + part.name, part.source) for part in prediction.memory.parts
     ]
+    return Table("Sources", ("what", "source"), [row for row in rows if row[1]])
+
+
+def offer_sources(model: Architecture, offers: Iterable[tuple[Accelerator, str]]) -> Table:
+    """Model and accelerators with their sources, and the basis of each price."""
+    rows = [(model.name, model.source)]
+    for accelerator, basis in offers:
+        rows += accelerator_sources(accelerator)
+        rows.append((f"price of {accelerator.id}", basis))
     return Table("Sources", ("what", "source"), [row for row in rows if row[1]])

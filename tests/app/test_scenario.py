@@ -131,7 +131,7 @@ def test_uploaded_config_is_the_model(opened):
 
 def test_two_gigabytes_are_refused_unread():
     upload = Upload("big.json", b"x", size=2 * 10**9)
-    with pytest.raises(SpecError, match=r"big.json: 1,907 MiB; at most 64 are read"):
+    with pytest.raises(SpecError, match=r"big.json: 1.86 GiB; at most 16.0 MiB are read"):
         content(upload)
 
 

@@ -12,8 +12,10 @@ from roofline.app.questions import compare_command, compare_python, compared, fr
 from roofline.app.scenario import Scenario
 from roofline.app.showing import Closing, close, show_table
 from roofline.app.words import between, escaped
+from roofline.hardware.accelerator import load_accelerator
 from roofline.report.answer import Answer, Table, frame_table
 from roofline.report.plan_figures import cost_figure
+from roofline.report.sources import offer_sources
 from roofline.units import number, show
 
 ABOUT = "A procurement table: bound, estimate, nominal and effective cost, side by side."
@@ -42,6 +44,10 @@ def show_page(scenario: Scenario, side: str) -> None:
             name="compare",
             figure=lambda: cost_figure(found),
             formulas=_formulas(found),
+            sources=offer_sources(
+                scenario.architecture(),
+                [(load_accelerator(row.accelerator), row.price_basis) for row in found.rows],
+            ),
         ),
         side,
     )

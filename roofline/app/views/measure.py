@@ -20,7 +20,7 @@ from roofline.report.theory import theory_report
 from roofline.units import show
 
 ABOUT = "What a machine really reached, beside its datasheet. Every number here is measured."
-_MEGABYTES = 64
+_MEGABYTES = 16
 
 
 def show_page(scenario: Scenario, side: str) -> None:

@@ -16,6 +16,7 @@ from roofline.planning.candidate import merged
 from roofline.report.answer import Answer, Table, frame_table
 from roofline.report.one_page import deployments, html_report, question
 from roofline.report.plan_figures import fronts, pareto_figure
+from roofline.report.sources import offer_sources
 from roofline.units import number, show
 
 ABOUT = "What carries your load within your targets, the cheapest first: all times are estimates."
@@ -46,6 +47,16 @@ def show_page(scenario: Scenario, side: str) -> None:
             name="plan",
             figure=lambda: pareto_figure(plan),
             formulas=_formulas(plan),
+            sources=offer_sources(
+                scenario.architecture(),
+                [
+                    (
+                        option.candidate.deployment.accelerator,
+                        "" if option.money is None else option.money.basis,
+                    )
+                    for option in plan.options
+                ],
+            ),
             files=[("One page, HTML", "plan.html", lambda: html_report(plan))],
         ),
         side,
