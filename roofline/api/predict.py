@@ -20,9 +20,10 @@ import numpy as np
 from roofline.api.step_time import StepTime, step_time
 from roofline.dtypes import Dtype
 from roofline.economics.cost import gpu_hours_per_million_tokens, usd_per_million_tokens
-from roofline.errors import InputError
+from roofline.errors import InputError, SpecError
 from roofline.hardware.accelerator import Accelerator, load_accelerator
 from roofline.models.architecture import Architecture
+from roofline.models.checkpoint import checkpoint_at
 from roofline.models.config import load_model
 from roofline.serving.budget import memory_budget
 from roofline.serving.deployment import Deployment, deploy
@@ -318,6 +319,7 @@ def predict(
         network=network,
     )
     words += deployment.assumptions
+    words += _weight_files_in_words(model, deployment.arch)
     started = deployment.engine.max_context_tokens
     if started is not None and prompt_tokens + output_tokens > started:
         raise InputError(
@@ -388,6 +390,21 @@ def _predict(
         cost=_cost(rate, parallel.accelerators, usd_per_hour),
         assumptions=assumptions,
     )
+
+
+def _weight_files_in_words(model: object, arch: Architecture) -> list[str]:
+    """Say what weight files beside a config hold, to the byte."""
+    try:
+        files = checkpoint_at(model)
+    except SpecError as error:
+        return [f"weight files are not counted: {error}"]
+    if files is None:
+        return []
+    said = ", ".join(f"{kind} {size:,}" for kind, size in files.by_dtype.items())
+    return [
+        f"weight files hold {files.total_bytes:,} bytes ({said}), all that is in them; the text "
+        f"model of the config is {stored_bytes(arch, None):,.0f}"
+    ]
 
 
 def _stages_in_words(stages: int, batch: int, memory: Memory) -> str:

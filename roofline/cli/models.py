@@ -7,6 +7,7 @@ import typer
 from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
 from roofline.errors import InputError
 from roofline.models.catalogue import model_names
+from roofline.models.checkpoint import checkpoint_at
 from roofline.models.config import load_model
 from roofline.report.model_answer import model_answer, model_summary
 from roofline.units import GB, MILLION
@@ -62,11 +63,30 @@ def list_command(form: FormatOption = Format.TABLE, output: OutputOption = None)
 
 def show_command(
     name: Annotated[str, typer.Argument(help="Catalogue name, config.json, or a folder with one.")],
+    hub: Annotated[
+        bool, typer.Option("--hub", help="Ask Hugging Face for owner/name, weight headers too.")
+    ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="With --hub: the local cache only.")
+    ] = False,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
 ) -> None:
-    """Show what a model is made of: exact counts, layers, bytes, and what was inferred."""
-    emit(model_answer(load_model(name), name), form, output)
+    """Show what a model is made of: exact counts, layers, bytes, and what was inferred.
+
+    Weight files beside a config.json, or of a model on the hub, are counted to the byte by type.
+    """
+    if hub:
+        from roofline.models.hub import hub_checkpoint, load_hub
+        from roofline.models.hub_cache import cached_folder
+
+        model = load_hub(name, offline=offline)
+        files = checkpoint_at(cached_folder(name)) if offline else hub_checkpoint(name)
+        emit(model_answer(model, name, files), form, output)
+        return
+    if offline:
+        raise InputError("--offline goes with --hub; without it nothing is asked for")
+    emit(model_answer(load_model(name), name, checkpoint_at(name)), form, output)
 
 
 def _billions(count: float) -> float:

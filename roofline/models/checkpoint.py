@@ -88,6 +88,33 @@ def read_checkpoint(source: str | Path) -> CheckpointBytes:
     return summarise(read_tensors(path), (path.name,), str(path))
 
 
+def checkpoint_at(source: object) -> CheckpointBytes | None:
+    """Read the weight files of a model that was named by its path; None: there are none there.
+
+    Args:
+        source: what a model was asked for by: a name, a mapping, a config.json, a folder, a file.
+
+    Raises:
+        SpecError: there are weight files, and they cannot be right.
+
+    >>> checkpoint_at("llama-3.1-8b") is None
+    True
+    """
+    if not isinstance(source, str | Path) or not str(source) or "\0" in str(source):
+        return None
+    path = Path(source).expanduser()
+    try:
+        folder = path.parent if path.name == "config.json" else path
+        weighty = folder.suffix in (".safetensors", ".gguf") or any(
+            next(folder.glob(f"*{suffix}"), None) for suffix in (".safetensors", ".gguf")
+        )
+        if not (folder.exists() and weighty):
+            return None
+    except (OSError, ValueError):
+        return None
+    return read_checkpoint(folder)
+
+
 def _folder(folder: Path) -> CheckpointBytes:
     index = folder / INDEX
     if index.is_file():

@@ -1,16 +1,20 @@
 """What a model is made of, for a command, a page and a file: counts, layers, bytes, inferences."""
 
+from dataclasses import asdict
 from typing import Any
 
 from roofline.models.architecture import Architecture, GroupedQuery, Latent, LayerGroup
+from roofline.models.checkpoint import CheckpointBytes
 from roofline.report.answer import Answer, Table
 from roofline.units import show
 from roofline.work.kv_cache import bytes_per_token
 from roofline.work.weights import stored_bytes
 
 
-def model_answer(model: Architecture, name: str) -> Answer:
-    """Say what a model is made of; ``name`` is what was asked for.
+def model_answer(
+    model: Architecture, name: str, checkpoint: CheckpointBytes | None = None
+) -> Answer:
+    """Say what a model is made of; ``name`` is what was asked for, ``checkpoint`` its weight files.
 
     >>> from roofline.models.catalogue import load_named
     >>> model_answer(load_named("llama-3.1-8b"), "llama-3.1-8b").tables[0].rows[0]
@@ -31,6 +35,10 @@ def model_answer(model: Architecture, name: str) -> Answer:
     facts += [[f"beside it: {tower.name}", f"{tower.parameters:,}"] for tower in model.towers]
     if model.router_biases:
         facts.append(["router biases in checkpoints", f"{model.router_biases:,}"])
+    if checkpoint is not None:
+        stored = f"{checkpoint.total_bytes:,} bytes, {checkpoint.n_tensors:,} tensors"
+        facts.append(["weight files", stored])
+        facts += [[f"of them {kind}", f"{size:,}"] for kind, size in checkpoint.by_dtype.items()]
     columns = ["layers", "attention", "sees", "state", "feed-forward", "parameters a layer"]
     return Answer(
         command="models show",
@@ -40,10 +48,11 @@ def model_answer(model: Architecture, name: str) -> Answer:
             "linear_calls_per_step": model.linear_calls_per_step,
             "layer_groups": [dict(zip(columns, row, strict=True)) for row in layers],
             "towers": {tower.name: tower.parameters for tower in model.towers},
+            "checkpoint": None if checkpoint is None else asdict(checkpoint),
         },
         tables=[Table("", ["fact", "value"], facts), Table("Layers", columns, layers)],
         lines=[f"{model.name} ({model.model_type or 'no model_type'})", f"Source: {model.source}"],
-        assumptions=model.assumptions,
+        assumptions=(*model.assumptions, *(checkpoint.assumptions if checkpoint else ())),
     )
 
 

@@ -81,3 +81,57 @@ def test_tables(say):
 
 def test_left_out_it_is_list(say):
     assert say("models", "-f", "csv") == say("models", "list", "-f", "csv")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """TinyLlama's config beside weight files of 6 bf16 and 4 fp8 values: 12 + 4 bytes."""
+    config = {
+        "model_type": "llama", "num_hidden_layers": 22, "hidden_size": 2048,
+        "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632,
+        "vocab_size": 32000, "tie_word_embeddings": False,
+    }  # fmt: skip
+    snapshot = tmp_path / "models--someone--Tiny" / "snapshots" / "0123"
+    snapshot.mkdir(parents=True)
+    snapshot.joinpath("config.json").write_text(json.dumps(config))
+    header = json.dumps({
+        "a": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]},
+        "b": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [12, 16]},
+    }).encode()  # fmt: skip
+    content = len(header).to_bytes(8, "little") + header + bytes(16)
+    snapshot.joinpath("model.safetensors").write_bytes(content)
+    return snapshot
+
+
+def test_weight_files_beside_a_config_are_counted(say, folder):
+    for asked in (folder, folder / "config.json"):
+        code, out, _ = say("models", "show", asked, "-f", "json")
+        files = json.loads(out)["results"]["checkpoint"]
+        assert (code, files["total_bytes"]) == (0, 16)
+        assert files["by_dtype"] == {"bf16": 12, "fp8": 4}
+    _, out, _ = say("predict", folder, "l40s", "-f", "json")
+    said = [line for line in json.loads(out)["assumptions"] if "weight files" in line]
+    assert said == [
+        "weight files hold 16 bytes (bf16 12, fp8 4), all that is in them; the text model of the "
+        "config is 2,200,096,768"
+    ]
+
+
+def test_weight_files_that_are_cut_are_said(say, folder):
+    folder.joinpath("model.safetensors").write_bytes(b"\xff" * 20)
+    assert say("models", "show", folder)[0] == 1
+    code, out, _ = say("predict", folder, "l40s", "-f", "json")
+    assert code == 0
+    assert any("weight files are not counted" in line for line in json.loads(out)["assumptions"])
+
+
+def test_a_hub_name_offline(say, folder, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder.parents[2]))
+    code, out, _ = say("models", "show", "someone/Tiny", "--hub", "--offline", "-f", "json")
+    results = json.loads(out)["results"]
+    assert (code, results["parameters"]) == (0, 1_100_048_384)
+    assert results["checkpoint"]["total_bytes"] == 16
+    code, _, err = say("models", "show", "someone/Other", "--hub", "--offline")
+    assert code == 1
+    assert "offline was asked for" in err
+    assert say("models", "show", "someone/Tiny", "--offline")[0] == 1
