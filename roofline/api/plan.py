@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from roofline.api.closed_loop import later_than_simulated
 from roofline.api.plan_result import Plan
 from roofline.dtypes import Dtype, find_dtype
 from roofline.economics.price_row import TERMS, Price
@@ -287,6 +288,8 @@ def _words(
     ]
     warnings: list[str] = []
     shown = options[:FINALISTS]
+    for engine in dict.fromkeys(one.candidate.deployment.engine.name for one in shown):
+        words += [line for line in (later_than_simulated(engine),) if line]
     for option in shown:
         for line in option.assumptions:
             everywhere = all(line in other.assumptions for other in shown)

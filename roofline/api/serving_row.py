@@ -6,6 +6,7 @@ Units    base units; rates of one accelerator where the field says so.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from roofline.api.closed_loop import SPREAD, in_flight, later_than_simulated, widened
 from roofline.api.comparison import Row
 from roofline.api.predict import Prediction, predict
 from roofline.economics.cost import (
@@ -17,10 +18,9 @@ from roofline.economics.cost import (
 from roofline.errors import MissingDataError, UnsupportedError
 from roofline.hardware.accelerator import Accelerator
 from roofline.planning.candidate import Candidate
-from roofline.planning.lane import Lane, lane_of
+from roofline.planning.lane import lane_of
 from roofline.planning.pricing import Charge, charge
 from roofline.serving.inverse import fewest_accelerators
-from roofline.serving.simulation import simulate
 from roofline.serving.traffic import Traffic
 from roofline.timing.interval import Interval
 from roofline.timing.parallel import Parallel
@@ -28,10 +28,6 @@ from roofline.units import show
 
 if TYPE_CHECKING:
     from roofline.api.compare import Setting
-
-
-WAVES, LEAST_SIMULATED, MOST_SIMULATED = 8, 64, 20_000
-"""Requests of a simulated closed loop: waves of the concurrency, within limits."""
 
 
 def serving_row(setting: "Setting", device: Accelerator) -> tuple[Row, list[str], list[str]]:
@@ -119,12 +115,14 @@ def _concurrent(
     )
     each = max(round(concurrency / candidate.lanes), 1)
     found = {
-        end: _in_flight(lane_of(candidate, traffic, times=end), each)
+        end: in_flight(lane_of(candidate, traffic, times=end), each)
         for end in ("low", "mid", "high")
     }
     rate = Interval(*(found[end][0] * candidate.lanes for end in ("high", "mid", "low")))
     tokens = rate.scaled(float(workload.output_tokens))
-    ttft = Interval(*(found[end][1] for end in ("low", "mid", "high")))
+    engine = prediction.deployment.engine.name
+    ttft = widened(Interval(*(found[end][1] for end in ("low", "mid", "high"))), engine)
+    words += [line for line in (later_than_simulated(engine),) if line]
     tpot = Interval(*(found[end][2] for end in ("low", "mid", "high")))
     running = found["mid"][3] * candidate.lanes
     most = prediction.max_batch
@@ -134,7 +132,8 @@ def _concurrent(
     share = lane.prefill_share(float(rate.mid) / candidate.lanes)
     words.append(
         f"{device.id}: {concurrency} requests in flight, of which {running:.1f} decode on "
-        "average (closed loop, simulated); prefill chunks share the steps"
+        "average (closed loop, simulated, without its first wave); prefill chunks share the steps; "
+        f"lengths within {SPREAD:.0%} of their means"
     )
     parts = prediction.prefill if share > 0.5 else prediction.decode
     return _row(
@@ -142,30 +141,6 @@ def _concurrent(
         bound_tokens=prediction.bound.output_tokens_per_s, ttft=ttft, tpot=tpot,
         prefill_share=share, limited_by=parts.limited_by, words=words,
     )  # fmt: skip
-
-
-def _in_flight(lane: Lane, concurrency: int) -> tuple[float, float, float, float]:
-    """Simulate a closed loop: rate, mean TTFT and TPOT, and sequences that decode on average.
-
-    The first wave, when all prompts come at once, is left out of the means.
-    """
-    serving = lane.serving
-    count = max(min(WAVES * concurrency, MOST_SIMULATED), 2 * concurrency, LEAST_SIMULATED)
-    run = simulate(
-        lane.traffic.sample(count),
-        serving.table,
-        chunk_tokens=serving.chunk_tokens,
-        max_batch=serving.max_batch,
-        kv_pool_tokens=serving.kv_pool_tokens,
-        tokens_per_step=serving.tokens_per_step,
-        request_s=serving.request_s,
-        in_flight=concurrency,
-    )
-    later = slice(concurrency, None)
-    ttft, tpot = float(run.ttft_s[later].mean()), float(run.tpot_s[later].mean())
-    gaps = lane.traffic.mean_output_tokens - 1
-    rate = concurrency / (ttft + gaps * tpot)  # Little's law
-    return rate, ttft, tpot, rate * gaps * tpot
 
 
 def _row(
