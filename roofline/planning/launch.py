@@ -7,6 +7,7 @@ Sources  [1] vLLM engine arguments, docs.vllm.ai, 2026.
          [4] llama.cpp, tools/server/README.md, 2026.
 """
 
+import json
 import re
 import shlex
 
@@ -27,13 +28,16 @@ def model_reference(arch: Architecture) -> str:
     return match[1] if match else arch.name
 
 
-def launch_line(candidate: Candidate, *, max_context_tokens: int, max_batch: int) -> str:
+def launch_line(
+    candidate: Candidate, *, max_context_tokens: int, max_batch: int, draft_tokens: int = 0
+) -> str:
     """Write the command that starts one replica; empty for engines without a server.
 
     Args:
         candidate: the replica.
         max_context_tokens: longest prompt and output together.
         max_batch: most sequences at once.
+        draft_tokens: of speculative decoding; 0: none.
 
     >>> from roofline.hardware.accelerator import load_accelerator
     >>> from roofline.models.config import load_model
@@ -97,9 +101,28 @@ def launch_line(candidate: Candidate, *, max_context_tokens: int, max_batch: int
                      f"-np {max_batch}", "-ngl 999"]  # fmt: skip
         case _:
             return ""
+    if draft_tokens:
+        words += _speculation(deployment.engine.name, draft_tokens)
     if wanted is not None and wanted not in MADE_WHILE_LOADING:
         words.append(f"  # needs a checkpoint of the model in {wanted}")
     return " ".join(words)
+
+
+def _speculation(engine: str, draft_tokens: int) -> list[str]:
+    """Flags of speculative decoding; the draft model is the reader's to name."""
+    match engine:
+        case "vllm":
+            config = {"model": "DRAFT_MODEL", "num_speculative_tokens": draft_tokens}
+            return [f"--speculative-config {shlex.quote(json.dumps(config))}"]
+        case "sglang":
+            return [
+                "--speculative-algorithm EAGLE --speculative-draft-model-path DRAFT_MODEL",
+                f"--speculative-num-draft-tokens {draft_tokens}",
+            ]
+        case "llama.cpp":
+            return [f"--model-draft DRAFT_MODEL --draft-max {draft_tokens}"]
+        case _:
+            return []
 
 
 def _torch(name: str) -> str:

@@ -70,13 +70,20 @@ def propose(sized: Sized, *, rack_limit_w: float | None = None) -> Option:
         power=power,
         launch=launch_line(
             candidate,
-            max_context_tokens=math.ceil(longest / CONTEXT_ROUNDING) * CONTEXT_ROUNDING,
+            max_context_tokens=_context(longest, candidate.deployment.arch.max_context_tokens),
             max_batch=lane.max_batch,
+            draft_tokens=question.speculation.draft_tokens if question.speculation else 0,
         ),
         assumptions=tuple(dict.fromkeys(assumptions)),
         warnings=tuple(warnings),
         run=run,
     )
+
+
+def _context(longest: int, made_for: int | None) -> int:
+    """Context to start an engine with: rounded up, but not past what the model was made for."""
+    rounded = math.ceil(longest / CONTEXT_ROUNDING) * CONTEXT_ROUNDING
+    return rounded if made_for is None else max(min(rounded, made_for), longest)
 
 
 def _goodput(run: Simulation | None, slo: Slo, rate: float) -> float | None:

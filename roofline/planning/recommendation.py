@@ -37,7 +37,7 @@ def recommend(
     lines.append(_interval(best, ends))
     lines += _alternatives(best)
     if best.spare_replicas:
-        lines.append(f"{best.spare_replicas} of the {best.replicas} replicas may fail")
+        lines.append(f"{best.spare_replicas} of the {counted(best.replicas, 'replica')} may fail")
     for other in options[1:4]:
         lines.append(f"next: {_named(other)}: {_cost(other)}{_against(best, other)}")
     if fastest is not None and fastest.tokens_per_s_per_user and best.tokens_per_s_per_user:
@@ -55,6 +55,15 @@ def recommend(
     if not best.simulated:
         lines.append("closed form only: simulate before you buy")
     return tuple(lines)
+
+
+def counted(number_of: int, thing: str) -> str:
+    """Count things in words.
+
+    >>> counted(1, "replica"), counted(1200, "replica")
+    ('1 replica', '1,200 replicas')
+    """
+    return f"{number_of:,} {thing}{'' if number_of == 1 else 's'}"
 
 
 def _named(option: Option) -> str:
@@ -101,8 +110,8 @@ def _alternatives(best: Option) -> list[str]:
 def _apart(split: Split, whole: Option) -> str:
     fewer = whole.accelerators - split.accelerators
     verdict = (
-        f"{fewer} accelerators fewer" if fewer > 0
-        else f"{-fewer} accelerators more" if fewer < 0
+        f"{counted(fewer, 'accelerator')} fewer" if fewer > 0
+        else f"{counted(-fewer, 'accelerator')} more" if fewer < 0
         else "as many accelerators"
     )  # fmt: skip
     return f"prefill and decode apart on {split.accelerator}: {split.plan}, {verdict}"
@@ -118,7 +127,9 @@ def _interval(best: Option, ends: tuple[int | None, int | None]) -> str:
             "target: measure one replica before you buy"
         )
     few = best.replicas if fast is None else fast
-    return f"over the estimate's interval ({why}) that is {few:,} to {slow:,} replicas"
+    if few == slow:
+        return f"so it is at both ends of the estimate's interval ({why})"
+    return f"over the estimate's interval ({why}) that is {few:,} to {counted(slow, 'replica')}"
 
 
 def _against(best: Option, other: Option) -> str:

@@ -4,10 +4,12 @@ Sources  vLLM 0.19, docs "vllm serve" (--quantization has no int4 or int8: such 
          checkpoint); SGLang 0.5, "Server arguments" (--tp-size, --pp-size, --dp-size, --ep-size).
 """
 
+import json
 import shlex
 
 import pytest
 
+from roofline import Slo, Speculation, Traffic, plan
 from roofline.hardware.accelerator import load_accelerator
 from roofline.models.config import load_model
 from roofline.planning.candidate import Space, candidates
@@ -39,3 +41,17 @@ def test_degrees_of_sglang():
     found = line("sglang", tp=(2,), pp=(2,), dp=(2,))
     for flag in ("--tp-size 2", "--pp-size 2", "--dp-size 2"):
         assert flag in found
+
+
+def test_speculation_and_context_in_the_launch_line():
+    """vLLM: --speculative-config takes JSON. phi-2 was made for 2,048 tokens, which no rounding
+    up may pass: the engine would refuse to start."""
+    traffic = Traffic(requests_per_s=0.1, prompt_tokens=1800, output_tokens=248)
+    found = plan(
+        "phi-2", traffic, Slo(), ["h100-sxm5-80gb"], tp=1, requests=50,
+        speculation=Speculation(draft_tokens=4, acceptance=0.6),
+    )  # fmt: skip
+    words = shlex.split(found.cheapest.launch)
+    config = json.loads(words[words.index("--speculative-config") + 1])
+    assert config["num_speculative_tokens"] == 4
+    assert words[words.index("--max-model-len") + 1] == "2048"
