@@ -10,8 +10,6 @@ from roofline.cli.output import Format, FormatOption, OutputOption, emit
 if TYPE_CHECKING:
     from roofline.diagnose.verdict import Diagnosis
 
-Files = Annotated[list[Path] | None, typer.Option(help="May be repeated.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -61,6 +59,11 @@ def diagnose_command(
     from roofline.errors import InputError
     from roofline.report.diagnosis_answer import diagnosis_answer
 
+    if not any((trace, symptoms, benchmark, baseline, topology, machine)):
+        raise InputError(
+            "nothing to diagnose: give --trace, --symptoms, --benchmark, --baseline, --topology or "
+            "--machine"
+        )
     prediction: Any = None
     if model is not None:
         from roofline.api.predict import predict

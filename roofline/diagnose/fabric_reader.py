@@ -23,6 +23,7 @@ from roofline.diagnose.nvlink import (
 from roofline.diagnose.topology import Topology, has_topology, parse_topology
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator, load_accelerator
+from roofline.text_file import read_text
 from roofline.units import GB, MIB
 
 _BUS_ID = re.compile(r"\b(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]\b")
@@ -121,13 +122,4 @@ def _topology_notes(topology: Topology | None, nccl: NcclPaths | None) -> list[s
 def _text(source: "str | Path") -> str:
     if isinstance(source, str) and ("\n" in source or len(source) > 400):
         return source
-    path = Path(source)
-    try:
-        if path.stat().st_size > _LARGEST_TEXT:
-            raise InputError(f"{path.name}: larger than {_LARGEST_TEXT // MIB} MiB; no topology")
-        return path.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = getattr(error, "strerror", None) or "no path"
-        raise InputError(f"{str(source)[:100]!r}: {reason}; give a file or the text") from None
+    return read_text(Path(source), most_bytes=_LARGEST_TEXT, what="a topology", errors="replace")

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from roofline.errors import SpecError
 from roofline.hardware.yaml_file import read_yaml
+from roofline.text_file import read_text
 from roofline.units import MIB, parse
 
 _LARGEST = 4 * MIB
@@ -143,24 +144,19 @@ def read_symptoms(source: "str | Path | Mapping[str, Any] | Symptoms") -> Sympto
     if name.endswith((".yaml", ".yml")):
         return _validated(read_yaml(Path(source)).value, name)
     try:
-        return _validated(json.loads(text), name)
+        data = json.loads(text)
     except (ValueError, RecursionError):
         raise SpecError(
             f"{name[:80]!r}: neither JSON, YAML, an out-of-memory message nor DCGM metrics"
         ) from None
+    return _validated(data, name)
 
 
 def _text(source: "str | Path") -> tuple[str, str]:
     if isinstance(source, str) and ("\n" in source or len(source) > 300 or "{" in source):
         return source, "symptoms"
     path = Path(source)
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise SpecError(f"{path.name}: larger than {_LARGEST // MIB} MiB; no symptoms")
-        return path.read_text(encoding="utf-8"), path.name
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise SpecError(f"{str(source)[:100]!r}: {reason}; give a file of symptoms") from None
+    return read_text(path, most_bytes=_LARGEST, what="symptoms"), path.name
 
 
 def _validated(data: Any, name: str) -> Symptoms:

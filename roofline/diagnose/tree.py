@@ -95,7 +95,16 @@ def diagnose(
         verdicts += uneven_steps(report)
     notes = _against_prediction(prediction, summaries, seen)
     inputs, checked, lacking = _coverage(
-        seen, summaries, ranks, compared, fabric, points, roofs, prediction, machine is not None
+        seen,
+        summaries,
+        ranks,
+        compared,
+        fabric,
+        points,
+        roofs,
+        prediction,
+        machine is not None,
+        bool(notes),
     )
     return Diagnosis(
         verdicts=ordered(verdicts),
@@ -214,6 +223,7 @@ def _coverage(
     roofs: Roofs | None,
     prediction: Prediction | None,
     judged: bool,
+    against_bound: bool,
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """What was given, which questions that answers, and what the others need."""
     one_device = bool(summaries) or seen.counters is not None
@@ -232,9 +242,8 @@ def _coverage(
         ("scaling", bool(seen.scaling), "step times at several device counts"),
         ("behaviour under load", len(points) > 1, "benchmark results at two loads or more"),
         ("shape buckets", bool(seen.batches), "step times at several batch sizes"),
-        ("distance from the bound", prediction is not None or seen.bound_s is not None,
-         "a prediction"),
-    ]  # fmt: skip
+        ("distance from the bound", against_bound, "a prediction and a measured step"),
+    ]
     inputs = [f"trace {Path(summary.source).name}" for summary in summaries]
     inputs += [f"baseline of {', '.join(compared.nodes)}"] if compared else []
     inputs += ["topology"] if fabric else []

@@ -47,6 +47,7 @@ from roofline.hardware.measured_rows import (
     MatmulRow,
     Row,
 )
+from roofline.text_file import read_text
 from roofline.units import MIB
 
 __all__ = [
@@ -93,18 +94,7 @@ def read_measurement(path: str | Path) -> Measurement:
         SpecError: the file is missing, too large, cut, not a record, or of another schema version.
     """
     path = Path(path)
-    try:
-        size = path.stat().st_size
-        if size > _LARGEST_FILE:
-            raise SpecError(
-                f"{path.name}: {size / MIB:.0f} MiB; a record has {_LARGEST_FILE // MIB} at most"
-            )
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, SpecError):
-            raise
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise SpecError(f"{path}: cannot be read as a measured record: {reason}") from None
+    text = read_text(path, most_bytes=_LARGEST_FILE, what="a measured record")
     return parse_measurement(text, path.name)
 
 

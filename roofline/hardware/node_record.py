@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from roofline.errors import InputError, SpecError
+from roofline.text_file import read_text
 from roofline.units import MIB
 
 SCHEMA_VERSION = 1
@@ -161,13 +162,7 @@ def read_merged(path: str | Path) -> tuple[NodeRecord, ...]:
 
 
 def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise SpecError(f"{path.name}: larger than {_LARGEST_FILE // MIB} MiB; no node record")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise SpecError(f"{path}: cannot be read as a node record: {reason}") from None
+    return read_text(path, most_bytes=_LARGEST_FILE, what="a node record")
 
 
 def parse_node_record(text: str, name: str = "record") -> NodeRecord:

@@ -20,6 +20,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 from roofline.errors import InputError, SpecError
 from roofline.hardware.measured_rows import Count, Frozen, Positive, Row, Word
 from roofline.hardware.measurement import Device, Environment
+from roofline.text_file import read_text
 from roofline.units import MIB
 
 Mode = Literal["amp", "bf16", "lora"]
@@ -107,20 +108,13 @@ def read_training_record(path: str | Path) -> TrainingRecord:
     Raises:
         SpecError: missing, too large, cut, or no training record.
 
-    >>> read_training_record("none.json")
+    >>> read_training_record("/")
     Traceback (most recent call last):
     ...
-    roofline.errors.SpecError: none.json: cannot be read: No such file or directory
+    roofline.errors.SpecError: /: cannot be read as a training record: Is a directory
     """
     path = Path(path)
-    try:
-        size = path.stat().st_size
-        if size > _LARGEST_FILE:
-            raise SpecError(f"{path.name}: {size} bytes; a training record has at most 4 MiB")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise SpecError(f"{path}: cannot be read: {reason}") from None
+    text = read_text(path, most_bytes=_LARGEST_FILE, what="a training record")
     try:
         return TrainingRecord.model_validate_json(text)
     except ValidationError as error:

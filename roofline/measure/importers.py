@@ -25,6 +25,7 @@ from roofline.hardware.measured_rows import (
     bus_factor,
 )
 from roofline.hardware.measurement import Device, Measurement
+from roofline.text_file import read_text
 from roofline.units import MIB
 
 _LARGEST_FILE = 64 * MIB
@@ -52,7 +53,7 @@ def import_file(path: str | Path, device: Device, *, op: str = "", n_ranks: int 
         SpecError: neither tool's output, or the collective or the ranks are not known.
     """
     path = Path(path)
-    text = _read(path)
+    text = read_text(path, most_bytes=_LARGEST_FILE, what="output of nvbandwidth or nccl-tests")
     name = path.name
     kept: dict[str, Any] = {}
     if text.lstrip().startswith("{"):
@@ -82,18 +83,6 @@ def import_file(path: str | Path, device: Device, *, op: str = "", n_ranks: int 
         complete_sections=sections,
         **kept,
     )
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise SpecError(f"{path.name}: larger than {_LARGEST_FILE // MIB} MiB")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise SpecError(f"{path.name}: not text in UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no such file"
-        raise SpecError(f"{path}: cannot be read: {reason}") from None
 
 
 def _json(text: str, name: str) -> dict[str, Any]:

@@ -25,6 +25,8 @@ def events_of(document: Any, source: str) -> tuple[Any, Iterable[Any]]:
             f"{source}: no list 'traceEvents' in it; give a trace of torch.profiler "
             "(export_chrome_trace)"
         )
+    if listed and not any(isinstance(entry, dict) for entry in listed):
+        raise InputError(f"{source}: a list without one event; give a trace of torch.profiler")
     head = SimpleNamespace(
         deviceProperties=top.get("deviceProperties"), distributedInfo=top.get("distributedInfo")
     )

@@ -63,6 +63,8 @@ def _text(file: Path, limit_bytes: int) -> bytes:
         raise InputError(f"no trace file {str(file)!r}; give a .json or .json.gz of torch.profiler")
     if file.is_dir():
         raise InputError(f"{str(file)!r} is a folder; give one trace file, or several of them")
+    if not file.is_file():  # a device has no end, a pipe cannot be read twice
+        raise InputError(f"{str(file)!r} is a device or a pipe; save the trace to a file first")
     try:
         with file.open("rb") as raw:
             packed = raw.read(2) == _GZIP_MAGIC

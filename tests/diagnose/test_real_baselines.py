@@ -13,13 +13,15 @@ PAIR = FOLDER.parents[2] / "examples/diagnosis/topology_h200_pair.txt"
 
 
 @pytest.fixture
-def earlier():
-    return RECORDS[-2 if len(RECORDS) > 1 else -1]
+def later():
+    return RECORDS[-1]
 
 
 @pytest.fixture
-def later():
-    return RECORDS[-1]
+def earlier(later):
+    """The last one before it with as many GPUs: the machines lent differ in their number."""
+    before = [r for r in RECORDS[:-1] if len(r.devices) == len(later.devices)]
+    return before[-1]
 
 
 def test_the_probes_are_those_of_an_h200(later):

@@ -31,6 +31,23 @@ def test_tinyllama_waits_for_the_host():
     assert any("_cudnn_attention_forward" in line for line in first.evidence)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"speed": 3}', "speed: Extra inputs are not permitted; known: batches"),
+        ('{"step_s": -1}', "step_s: Input should be greater than 0"),
+        ("[1, 2]", "symptoms: Input should be"),
+        ("{", "neither JSON, YAML"),
+    ],
+)
+def test_a_wrong_symptom_is_named(tmp_path, text, says):
+    """Valid JSON with a wrong field is not called 'neither JSON nor YAML'."""
+    path = tmp_path / "seen.json"
+    path.write_text(text)
+    with pytest.raises(SpecError, match=says):
+        read_symptoms(path)
+
+
 def test_out_of_memory_with_memory_free():
     """vLLM PR 37428: 732 MiB unused, 384 MiB cannot be allocated."""
     (verdict,) = diagnose(symptoms=EXAMPLES / "out_of_memory.txt").verdicts
@@ -302,7 +319,7 @@ def test_symptom_files_that_are_none(tmp_path):
         path.write_text(text)
         with pytest.raises(RooflineError):
             read_symptoms(path)
-    with pytest.raises(SpecError, match="give a file"):
+    with pytest.raises(SpecError, match="cannot be read as symptoms: No such file"):
         read_symptoms(tmp_path / "none.json")
 
 

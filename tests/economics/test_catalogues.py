@@ -101,7 +101,7 @@ def test_candidates(name, memory, instance, ids):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"x,y\n1,2\n", "no column"), (b"", "no column"), (b"\xff\xfe\x00", "do not read")],
+    [(b"x,y\n1,2\n", "no column"), (b"", "no column"), (b"\xff\xfe\x00", "cannot be read")],
 )
 def test_files_that_are_no_catalogue(tmp_path, content, words):
     path = tmp_path / "aws.csv"

@@ -160,7 +160,7 @@ def test_an_unknown_spec_is_listed_not_dropped(tmp_path):
         (b"", "no column provider"),
         (b"a,b\n1,2\n", "no column provider"),
         (HEAD.encode(), "no rows"),
-        (b"\xff\xfe\x00\x01", "do not read"),
+        (b"\xff\xfe\x00\x01", "cannot be read"),
         (HEAD.encode() + b'A,"i\n', "no CSV"),
         ((HEAD.strip() + ",flavour\n").encode() + GOOD.encode(), "mean nothing here: flavour"),
     ],
@@ -173,7 +173,7 @@ def test_files_that_are_no_price_table(tmp_path, content, words):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(SpecError, match="do not read"):
+    with pytest.raises(SpecError, match="cannot be read"):
         price_table(tmp_path / "none.csv")
 
 

@@ -168,7 +168,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 def test_shipped_records_load(path):
     found = read_measurement(path)
     assert found.device.record_id == path.parent.name
-    assert found.complete_sections
+    assert found.complete_sections or not found.finished  # an interrupted run can be resumed
 
 
 def test_reference_sweeps_hold_the_published_rates():

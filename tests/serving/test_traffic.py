@@ -67,7 +67,7 @@ def test_lengths_from_files(tmp_path, name, text):
         ("a.csv", b"isl,osl\n1,2\nnan,2\n", r"a\.csv:3: "),
         ("a.csv", b"isl,osl\n1,2\n1e99,2\n", r"a\.csv:3: .* at most"),
         ("a.csv", b"isl,osl\n1\n", r"a\.csv:2: osl None"),
-        ("a.csv", b"\xff\xfe\x00", "do not read"),
+        ("a.csv", b"\xff\xfe\x00", "cannot be read"),
         ("a.jsonl", b"[1,2]\n", "need an object, got list"),
         ("a.jsonl", b'{"isl": true, "osl": 2}\n', "needs a number, got True"),
         ("a.jsonl", b"[" * 100_000 + b"\n", "no JSON object on this line"),
@@ -81,7 +81,7 @@ def test_bad_length_files_are_refused_by_line(tmp_path, name, content, words):
 
 
 def test_a_missing_length_file(tmp_path):
-    with pytest.raises(SpecError, match="do not read"):
+    with pytest.raises(SpecError, match="cannot be read"):
         load_lengths(tmp_path / "none.csv")
 
 

@@ -27,6 +27,7 @@ def one_line(error):
         (b'"text"', "traceEvents"),
         (b"17", "traceEvents"),
         (b'{"traceEvents": 3}', "traceEvents"),
+        (b"[1, 2, 3]", "a list without one event"),
         (b"\xff\xfe\x00binary", "no JSON"),
         (b"[" * 100_000, "nested|no JSON|cut|does not end"),
     ],
