@@ -1,11 +1,15 @@
 """``roofline train``: memory, step time, utilisation, days and cost of a training run."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+
+if TYPE_CHECKING:
+    from roofline.training.plan import TrainingPlan
 
 
 def register(app: typer.Typer) -> None:
@@ -13,7 +17,21 @@ def register(app: typer.Typer) -> None:
     app.command("train")(train_command)
 
 
+PLACES = ("network", "machine", "form", "output", "model", "accelerator", "plot")
+CHOSEN = ("accelerators", "global_batch", "sequence_tokens", "tokens", "usd_per_hour", *PLACES)
+TAKES = {
+    "scenario": ("scenario", *CHOSEN),
+    "scale": (
+        "scale", "sequence_tokens", "optimiser", "lora_rank", "offload", "micro_batch", "tp", "pp",
+        "cp", "ep", "zero_stage", "interleave", "sequence_parallel", "recompute", "mode", *PLACES,
+    ),
+    "accelerators": ("mode", "optimiser", "lora_rank", "offload", *CHOSEN),
+}  # fmt: skip
+"""What each question takes; the rest it finds itself, or has no use for."""
+
+
 def train_command(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(help="Catalogue name, config.json or its folder.")],
     accelerator: Annotated[str, typer.Argument(help="Spec id or YAML file.")],
     mode: Annotated[str | None, typer.Option(help="amp, bf16, mixed, fp32, lora or qlora.")] = None,
@@ -70,49 +88,46 @@ def train_command(
     from roofline.api.train import train
     from roofline.report.training_answer import training_answer
 
-    if scenario is not None:
-        asked = {
-            "accelerators": accelerators or 1,
-            "global_batch": global_batch or 8,
-            "sequence_tokens": sequence_tokens,
-            "network": network,
-            "machine": machine,
-        }
-        _advise(model, accelerator, scenario, asked, form, output)
-        return
+    _refuse_unused(context, mode)
     common: dict[str, Any] = {
         "sequence_tokens": sequence_tokens,
         "optimiser": optimiser,
         "lora_rank": lora_rank,
         "offload": tuple(offload or ()),
     }
-    spread = {
+    spread: dict[str, Any] = {
         "micro_batch": micro_batch, "tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep,
         "zero_stage": zero_stage, "interleave": interleave,
-        "sequence_parallel": sequence_parallel,
+        "sequence_parallel": sequence_parallel, "mode": mode,
     }  # fmt: skip
     if scale is not None:
-        settings = {**common, **spread, "recompute": recompute, "mode": mode}
+        settings = {**common, **spread, "recompute": recompute}
         _scale(model, accelerator, scale, settings, network, machine, plot, form, output)
         return
-    if accelerators is not None:
-        found = _best(model, accelerator, accelerators, global_batch, mode, network, common)
-        result = train(
-            model, accelerator, plan=found, tokens=tokens, network=network,
-            usd_per_hour=usd_per_hour, machine=machine,
-        )  # fmt: skip
-    else:
-        common |= spread
-        result = train(
-            model, accelerator, mode=_mode(mode), recompute=recompute, global_batch=global_batch,
-            tokens=tokens, network=network, usd_per_hour=usd_per_hour, machine=machine, **common,
-        )  # fmt: skip
-    settings_given: dict[str, Any] = {
-        "mode": mode, "tokens": tokens, "network": network, "machine": machine,
-        "usd_per_hour": usd_per_hour,
+    run: dict[str, Any] = {
+        "tokens": tokens, "network": network, "usd_per_hour": usd_per_hour, "machine": machine,
     }  # fmt: skip
-    answer = training_answer(result, model, accelerator, settings_given)
-    emit(answer, form, output)
+    reasons: tuple[str, ...] = ()
+    if scenario is not None:
+        asked = {
+            "accelerators": accelerators or 1, "global_batch": global_batch or 8,
+            "sequence_tokens": sequence_tokens, "network": network, "machine": machine,
+        }  # fmt: skip
+        plan, reasons = _advised(model, accelerator, scenario, asked, form, output)
+        result = train(model, accelerator, plan=plan, **run)
+    elif accelerators is not None:
+        settings = {**common, "mode": mode, "network": network, "machine": machine}
+        plan = _best(model, accelerator, accelerators, global_batch, settings)
+        result = train(model, accelerator, plan=plan, **run)
+    else:
+        result = train(
+            model, accelerator, recompute=recompute, global_batch=global_batch,
+            **run, **common, **spread,
+        )  # fmt: skip
+    answer = training_answer(
+        result, model, accelerator, {**run, "mode": mode, "scenario": scenario}
+    )
+    emit(replace(answer, lines=[*reasons, *answer.lines]), form, output)
     if plot is not None:
         from roofline.report.training import save_training_figure
 
@@ -122,9 +137,24 @@ def train_command(
         raise typer.Exit(3)
 
 
-def _mode(mode: str | None) -> Any:
-    """Give the word on as it is: ``train`` checks it and says what there is."""
-    return mode
+def _refuse_unused(context: typer.Context, mode: str | None) -> None:
+    """Refuse options that this question would not look at, rather than ignore them."""
+    from roofline.errors import InputError
+
+    given = [name for name in context.params if _is_given(context, name)]
+    question = next((name for name in TAKES if name in given), None)
+    if question is not None:
+        unused = [name for name in given if name not in TAKES[question]]
+        if unused:
+            words = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+            raise InputError(f"--{question} has no use for {words}; leave out one or the other")
+    if "lora_rank" in given and mode not in ("lora", "qlora"):
+        raise InputError("--lora-rank needs --mode lora or --mode qlora")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def _best(
@@ -132,17 +162,15 @@ def _best(
     accelerator: str,
     accelerators: int,
     global_batch: int | None,
-    mode: str | None,
-    network: str | None,
-    common: dict[str, Any],
-) -> Any:
+    settings: dict[str, Any],
+) -> "TrainingPlan":
     from roofline.api.train_choice import best_training
     from roofline.errors import InputError
     from roofline.units import show
 
     found = best_training(
         model, accelerator, accelerators=accelerators, global_batch=global_batch or accelerators,
-        mode=_mode(mode), network=network, **common,
+        **settings,
     )  # fmt: skip
     if found.best is not None:
         return found.best.plan
@@ -215,36 +243,25 @@ def _scale(
         typer.echo(f"wrote {plot}", err=True)
 
 
-def _advise(
+def _advised(
     model: str,
     accelerator: str,
     scenario: str,
     asked: dict[str, Any],
     form: Format,
     output: Path | None,
-) -> None:
+) -> tuple["TrainingPlan", tuple[str, ...]]:
+    """Take the plan that is recommended and why; say why there is none, and leave with 3."""
     from roofline.api.train_choice import training_advice
-    from roofline.training.choice import plan_words
 
     advice = training_advice(model, accelerator, scenario, **asked)
-    best = advice.candidate
-    results: dict[str, Any] = {"scenario": scenario, "fits": best is not None}
-    rows: list[list[Any]] = []
-    if best is not None and best.step is not None:
-        results |= {
-            "plan_words": plan_words(best.plan),
-            "needed_bytes": best.memory.needed_bytes,
-            "usable_bytes": best.usable_bytes,
-            "tokens_per_s": best.step.tokens_per_s.to_dict(),
-        }
-        rows = [[name, value] for name, value in results.items() if name != "tokens_per_s"]
+    if advice.candidate is not None:
+        return advice.candidate.plan, advice.lines
     answer = Answer(
         command="train",
         inputs={"model": model, "accelerator": accelerator, "scenario": scenario, **asked},
-        results=results,
-        tables=[Table("Recommendation", ["", ""], rows)] if rows else [],
+        results={"fits": False},
         lines=advice.lines,
     )
     emit(answer, form, output)
-    if best is None:
-        raise typer.Exit(3)
+    raise typer.Exit(3)

@@ -13,6 +13,7 @@ Sources  [1] Goyal et al. 2017, arXiv:1706.02677, section 4 (exchange behind the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
@@ -66,10 +67,12 @@ def scaling_curve(
         strong: keep the global batch of the first point instead of each replica's work.
 
     Raises:
-        InputError: no replicas, or a global batch that cannot be divided.
+        InputError: no replicas, none that rise, or a global batch that cannot be divided.
     """
     if not replicas:
         raise InputError("a scaling curve needs at least one number of replicas")
+    if any(after <= before for before, after in pairwise(replicas)):
+        raise InputError(f"numbers of replicas must rise, got {', '.join(map(str, replicas))}")
     total = plan.micro_batches * replicas[0]
     points: list[ScalingPoint] = []
     for dp in replicas:

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from roofline.cli.main import run
 
 H200 = "h200-sxm-141gb"
@@ -36,6 +38,40 @@ def test_errors_are_one_line(capsys):
     error = capsys.readouterr().err
     assert "tp = 3 does not divide the 32 query heads" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (("--scenario", "lora", "--mode", "qlora", "--tp", "2"), "no use for --mode, --tp"),
+        (("--scale", "2,4", "--tokens", "1e9"), "--scale has no use for --tokens"),
+        (("--scale", "2,4", "--accelerators", "8"), "--scale has no use for --accelerators"),
+        (("--accelerators", "8", "--micro-batch", "2"), "no use for --micro-batch"),
+        (("--lora-rank", "8"), "needs --mode lora"),
+        (("--scale", "8,8"), "must rise, got 8, 8"),
+        (("--scale", "8,4"), "must rise, got 8, 4"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(capsys, asked, says):
+    assert run(["train", "llama-3.1-8b", H200, *asked]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert says in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_a_recommended_plan_is_answered_in_full(capsys, tmp_path):
+    """The plan that is recommended gives the very answer that asking for it gives."""
+    common, figure = ["train", "llama-3.1-8b", H200, "--format", "json"], tmp_path / "a.svg"
+    common += ["--tokens", "1e8", "--global-batch", "8"]
+    assert run([*common, "--scenario", "lora", "--plot", str(figure)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["assumptions"]
+    assert figure.exists()
+    plan = found["inputs"]
+    chosen = ["--micro-batch", str(plan["micro_batch"]), "--recompute", plan["recompute"]]
+    assert run([*common, "--mode", "lora", *chosen]) == 0
+    assert json.loads(capsys.readouterr().out)["results"] == found["results"]
 
 
 def test_a_figure_is_written(tmp_path, capsys):
