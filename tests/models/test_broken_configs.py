@@ -4,10 +4,11 @@ import json
 import math
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofline.errors import RooflineError
+from roofline.errors import RooflineError, SpecError
 from roofline.models.config import load_model
 
 DATA = Path(__file__).parents[1] / "data"
@@ -104,3 +105,11 @@ def test_formats_are_junk(block):
 @given(config=st.dictionaries(st.text(max_size=20), JUNK, max_size=8))
 def test_anything(config):
     check(config)
+
+
+@pytest.mark.parametrize("family", ["deepseek_v3", "deepseek_v4", "glm4_moe"])
+def test_a_billion_prediction_layers_are_refused(family):
+    """No model has more layers of any kind than a few hundred; they are never built."""
+    config = {**REFERENCE[family]["config"], "num_nextn_predict_layers": 10**9}
+    with pytest.raises(SpecError, match="num_nextn_predict_layers' is 1000000000; more than"):
+        load_model(config)

@@ -16,6 +16,7 @@ from roofline.models.families.decoder import (
 )
 from roofline.models.families.facts import Facts
 from roofline.models.families.hybrid import attention_part, mamba2_of, unknown_kind
+from roofline.models.families.prediction import check_layers
 from roofline.models.families.sparse import narrowed
 from roofline.models.families.windows import layer_kinds
 from roofline.models.fields import Fields
@@ -87,6 +88,7 @@ def _nemotron_prediction(
         kinds = tuple(words.get(str(entry), "") for entry in listed)
     if not count or any(kind not in blocks for kind in kinds):
         return []
+    check_layers(fields, "num_nextn_predict_layers", count)
     fields.assume(f"{count} multi-token-prediction layer(s) not counted unless asked for")
     joint = Part((Linear("eh_proj", 2 * hidden, hidden, split=Split.REPLICATED),), 3 * hidden)
     layers: list[LayerGroup] = []

@@ -6,7 +6,13 @@ Sources  DeepSeek-AI 2024, arXiv:2412.19437, section 2.2.
 from dataclasses import replace
 
 from roofline.models.architecture import LayerGroup, Linear, Split
-from roofline.models.fields import Fields
+from roofline.models.fields import MOST_LAYERS, Fields
+
+
+def check_layers(fields: Fields, name: str, count: int) -> None:
+    """Refuse more prediction layers than any model has layers."""
+    if count > MOST_LAYERS:
+        raise fields.error(f"{name!r} is {count}; more than {MOST_LAYERS} is no model")
 
 
 def prediction_layers(fields: Fields, layers: list[LayerGroup], hidden: int) -> list[LayerGroup]:
@@ -21,6 +27,7 @@ def prediction_layers(fields: Fields, layers: list[LayerGroup], hidden: int) -> 
         return []
     if not count:
         return []
+    check_layers(fields, "num_nextn_predict_layers", count)
     fields.assume(f"{count} multi-token-prediction layer(s) not counted unless asked for")
     last = layers[-1]
     joint = Linear("eh_proj", 2 * hidden, hidden, split=Split.REPLICATED)
