@@ -12,6 +12,7 @@ A message says in one line what was wrong, what was given and what works.
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -48,13 +49,22 @@ def unknown_name(kind: str, given: str, known: Iterable[str]) -> UnknownNameErro
 
     >>> str(unknown_name("accelerator", "h20O-sxm", ["h200-sxm-141gb", "t4"]))
     "no accelerator 'h20O-sxm'; did you mean h200-sxm-141gb?"
+    >>> str(unknown_name("accelerator", "b200-sxm", ["h200-sxm-141gb", "b200-hgx"]))
+    "no accelerator 'b200-sxm'; did you mean b200-hgx, h200-sxm-141gb?"
     """
     names = sorted(known)
     shown = given if len(given) <= 80 else given[:77] + "..."
     lowered = given.lower()
     near = difflib.get_close_matches(lowered, names, n=4, cutoff=0.5)
+    family = _family(lowered)  # b200-sxm-180gb is nearer to b200-hgx than to h200-sxm-141gb
+    if not any(_family(name) == family for name in near):
+        near = [name for name in names if _family(name) == family][:4] + near
     near += [name for name in names if lowered and lowered in name and name not in near][:4]
     if near:
         return UnknownNameError(f"no {kind} {shown!r}; did you mean {', '.join(near[:5])}?")
     listed = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
     return UnknownNameError(f"no {kind} {shown!r}; there are: {listed}")
+
+
+def _family(name: str) -> str:
+    return re.split(r"[-_. ]", name)[0]

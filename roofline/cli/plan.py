@@ -134,6 +134,10 @@ def plan_command(
         spare_replicas=spare_replicas,
         headroom=headroom,
     )
+    if report is not None:
+        from roofline.report.one_page import checked_suffix
+
+        checked_suffix(report)  # before the search, not after it
     found = plan(
         model,
         traffic,

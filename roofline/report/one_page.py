@@ -33,14 +33,23 @@ _STYLE = (
 )
 
 
+def checked_suffix(path: Path) -> None:
+    """Refuse a file name that says no format of a page.
+
+    Raises:
+        InputError: a suffix that is not of ``SUFFIXES``.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path.name}: a report is written as {', '.join(SUFFIXES)}")
+
+
 def write_report(plan: "Plan", path: Path) -> Path:
     """Write the page, whole or not at all; HTML holds the Pareto figure.
 
     Raises:
         InputError: another suffix, or a folder that cannot be written.
     """
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path.name}: a report is written as {', '.join(SUFFIXES)}")
+    checked_suffix(path)
     text = markdown_report(plan) if path.suffix.lower() == ".md" else html_report(plan)
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
