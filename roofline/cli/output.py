@@ -6,6 +6,7 @@ The shapes are ``report.answer``'s. Progress and warnings go to stderr.
 import os
 import sys
 import tempfile
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,8 +25,8 @@ from roofline.report.answer import (
 )
 
 __all__ = [
-    "Answer", "Format", "FormatOption", "OutputOption", "Table", "emit", "plain", "write_bytes",
-    "write_text",
+    "Answer", "Format", "FormatOption", "OutputOption", "Table", "emit", "given_options", "plain",
+    "refuse_unused", "write_bytes", "write_text",
 ]  # fmt: skip
 
 
@@ -60,6 +61,28 @@ def emit(answer: Answer, form: Format, output: Path | None = None) -> None:
             print(f"wrote {output}", file=sys.stderr)
     for warning in answer.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+
+
+def given_options(context: typer.Context) -> list[str]:
+    """Names of the arguments and options that were typed, in the order of the command's."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source and source.name != "DEFAULT"]
+
+
+def refuse_unused(given: Sequence[str], used: Collection[str], question: str) -> None:
+    """Refuse options that a question would not look at, rather than ignore them.
+
+    Raises:
+        InputError: ``given`` has names that are not in ``used``.
+
+    >>> refuse_unused(["tp", "zero_stage"], ["tp"], "--scale")
+    Traceback (most recent call last):
+    roofline.errors.InputError: --scale has no use for --zero-stage; leave out one or the other
+    """
+    unused = [name for name in given if name not in used]
+    if unused:
+        words = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+        raise InputError(f"{question} has no use for {words}; leave out one or the other")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -44,7 +44,10 @@ def topology_command(
     """
     from roofline.diagnose.fabric_reader import read_fabric
     from roofline.diagnose.gradients import gradient_bill
+    from roofline.errors import InputError
 
+    if parameters is None and (ranks is not None or gradients != "bf16"):
+        raise InputError("--ranks and --gradients are of an exchange; give --parameters as well")
     fabric = read_fabric(*files, accelerator=accelerator)
     results: dict[str, Any] = fabric.to_dict(tp)
     lines = _lines(fabric)

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import (
+    Answer,
+    Format,
+    FormatOption,
+    OutputOption,
+    Table,
+    emit,
+    given_options,
+    refuse_unused,
+)
 
 if TYPE_CHECKING:
     from roofline.trace.compare import RankComparison, TraceComparison
@@ -17,6 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def trace_command(
+    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(help="Trace of torch.profiler (.json, .json.gz); several: --ranks."),
@@ -55,6 +65,11 @@ def trace_command(
     }
     if ranks and against is not None:
         raise InputError("--ranks compares the files with each other; leave --against out")
+    if ranks or against is not None:
+        question = "--ranks" if ranks else "--against"
+        refuse_unused(
+            given_options(context), ("files", "ranks", "against", "form", "output"), question
+        )
     if ranks:
         emit(_ranks_answer(compare_ranks(list(files)), inputs), form, output)
         return

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import (
+    Answer,
+    Format,
+    FormatOption,
+    OutputOption,
+    Table,
+    emit,
+    given_options,
+    refuse_unused,
+)
 
 if TYPE_CHECKING:
     from roofline.training.plan import TrainingPlan
@@ -141,20 +150,12 @@ def _refuse_unused(context: typer.Context, mode: str | None) -> None:
     """Refuse options that this question would not look at, rather than ignore them."""
     from roofline.errors import InputError
 
-    given = [name for name in context.params if _is_given(context, name)]
+    given = given_options(context)
     question = next((name for name in TAKES if name in given), None)
     if question is not None:
-        unused = [name for name in given if name not in TAKES[question]]
-        if unused:
-            words = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
-            raise InputError(f"--{question} has no use for {words}; leave out one or the other")
+        refuse_unused(given, TAKES[question], f"--{question}")
     if "lora_rank" in given and mode not in ("lora", "qlora"):
         raise InputError("--lora-rank needs --mode lora or --mode qlora")
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def _best(

@@ -25,6 +25,7 @@ from roofline.diagnose.symptoms import Symptoms, read_symptoms
 from roofline.diagnose.together import together_verdicts
 from roofline.diagnose.under_load import load_points, load_verdicts, uneven_steps
 from roofline.diagnose.verdict import Diagnosis, Verdict, ordered
+from roofline.errors import InputError
 from roofline.hardware.measurement import Measurement
 from roofline.hardware.node_record import NodeRecord
 from roofline.trace.compare import RankComparison, compare_ranks
@@ -72,6 +73,8 @@ def diagnose(
     >>> answer.verdicts[0].cause
     'scaling flattens'
     """
+    if baseline is None and (earlier is not None or fleet):
+        raise InputError("earlier and fleet are compared with the node's record; give baseline too")
     seen = merged_symptoms(symptoms)
     roofs = _roofs(machine, accelerator)
     summaries = _summaries(trace, roofs)
