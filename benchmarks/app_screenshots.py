@@ -41,10 +41,9 @@ def shoot(browser: Browser, visits: type, address: str, name: str, look: str) ->
     visit = visits(context.new_page(), address).open(path)
     if name == "diagnose":
         boxes = visit.page.get_by_test_id("stFileUploaderDropzoneInput")
-        first = 1 if width > 500 else 0  # the sidebar's own box is not drawn on a telephone
-        boxes.nth(first).set_input_files(TRACE)
+        boxes.nth(1).set_input_files(TRACE)  # the first is the sidebar's
         visit.settle()
-        boxes.nth(first + 1).set_input_files(EXAMPLES / "topology_v100_two_links_down.txt")
+        boxes.nth(3).set_input_files(EXAMPLES / "topology_v100_two_links_down.txt")
         visit.settle()
     visit.page.wait_for_timeout(3000)
     raw = visit.page.screenshot()

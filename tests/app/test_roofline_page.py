@@ -23,7 +23,7 @@ def test_page_shows_ridges_and_turning_points(opened):
     assert shown["Ridge · bound"] == "206"
     assert 150 < float(shown["Ridge · measured"]) < 206
     p = predicted(scenario_of({"batch": 8}))
-    assert float(shown["Decode · demand"]) == pytest.approx(
+    assert float(shown["Decode, FLOP/B"]) == pytest.approx(
         p.decode.intensity_flop_per_byte, rel=0.005
     )
     prompt = p.turning_points.prefill_tokens

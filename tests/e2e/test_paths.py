@@ -1,7 +1,9 @@
 """The main paths in a real browser; expected numbers are the library's and the command's."""
 
+import http.client
 import json
 import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -69,17 +71,15 @@ def test_download_is_what_the_command_says(visit, capsys, tmp_path):
     assert json.loads(file.read_text()) == json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [("CSV", b","), ("PNG", b"\x89PNG\r\n"), ("Markdown", b"# roofline predict")],
-)
-def test_other_downloads(visit, tmp_path, name, begins):
+def test_other_downloads(visit, tmp_path):
     visit.open()
-    with visit.page.expect_download() as waiting:
-        visit.page.get_by_role("button", name=name, exact=True).click()
-    file = tmp_path / "file"
-    waiting.value.save_as(file)
-    assert file.read_bytes().startswith(begins)
+    begins = {"CSV": b",bound,", "PNG": b"\x89PNG\r\n", "Markdown": b"# roofline predict"}
+    for name, beginning in begins.items():
+        with visit.page.expect_download() as waiting:
+            visit.page.get_by_role("button", name=name, exact=True).click()
+        file = tmp_path / name
+        waiting.value.save_as(file)
+        assert file.read_bytes().startswith(beginning)
 
 
 def test_a_scenario_is_saved_and_loaded(visit, tmp_path):
@@ -115,6 +115,25 @@ def test_an_upload_that_is_too_large_is_refused(visit, tmp_path):
     visit.page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(large)
     visit.page.get_by_text("1.0MB").or_(visit.page.get_by_text("exceed")).first.wait_for()
     assert visit.metric("TPOT · bound") == tpot()
+
+
+def test_two_declared_gigabytes_are_refused_unread(visit, tmp_path):
+    small = tmp_path / "small.yaml"
+    small.write_text("a: 1\n")
+    visit.open()
+    with visit.page.expect_request("**/upload_file/**") as waiting:
+        visit.page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(small)
+    sent = waiting.value
+    headers = {**sent.all_headers(), "content-length": str(2 * 10**9)}
+    where = urlsplit(sent.url)
+    link = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    link.putrequest(sent.method, where.path, skip_host=True, skip_accept_encoding=True)
+    for name, value in headers.items():
+        if not name.startswith(":"):
+            link.putheader(name, value)
+    link.endheaders()
+    assert link.getresponse().status == 413
+    link.close()
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)

@@ -40,9 +40,10 @@ _KINDS = (
 def show_page(scenario: Scenario, side: str) -> None:
     """Take uploads and show what they say."""
     uploads: dict[str, list[Any]] = {}
-    columns = st.columns(2)
-    for place, (kind, label, types, many, megabytes) in enumerate(_KINDS):
-        with columns[place % len(columns)]:
+    columns: list[Any] = []
+    for kind, label, types, many, megabytes in _KINDS:
+        columns = columns or list(st.columns(2))  # a row of its own for each two
+        with columns.pop(0):
             given = st.file_uploader(
                 label, type=types, key=f"{kind}_file{side}", accept_multiple_files=many,
                 max_upload_size=megabytes,

@@ -95,8 +95,8 @@ def _metrics(prediction: Prediction, ridges: list[dict[str, object]]) -> list[tu
     ]  # fmt: skip
     for name, step in (("Prefill", prediction.prefill), ("Decode", prediction.decode)):
         metrics.append(
-            (f"{name} · demand", number(step.intensity_flop_per_byte),
-             f"FLOP/B, {step.limited_by}")
+            (f"{name}, FLOP/B", number(step.intensity_flop_per_byte),
+             step.limited_by)
         )  # fmt: skip
     return metrics
 
