@@ -33,7 +33,7 @@ from roofline.serving.lengths import checked
 from roofline.serving.memory import Memory
 from roofline.serving.placement import Placement
 from roofline.serving.turning_points import TurningPoints, turning_points
-from roofline.timing.interval import Interval
+from roofline.timing.interval import Interval, whole_request
 from roofline.timing.parallel import Parallel
 from roofline.timing.roofs import ridge_words
 from roofline.units import MOST_COUNTED, whole
@@ -355,8 +355,9 @@ def _predict(
     bound_tpot, tpot = _mean_decode(deployment, prompt_tokens, output_tokens, batch)
     ttft = prefill.estimate_s
     steps = output_tokens - 1
-    total = ttft if tpot is None else ttft.shifted(tpot.scaled(steps))
     bound_total = prefill.bound_s + steps * (bound_tpot or 0.0)
+    spread = deployment.terms.engine.spread_whole
+    total = ttft if tpot is None else whole_request(ttft, tpot.scaled(steps), spread, bound_total)
     parallel = deployment.parallel
     in_flight = float(batch * output_tokens * parallel.dp * parallel.pp)
     rate = total.inverted(in_flight)

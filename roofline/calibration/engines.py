@@ -73,12 +73,15 @@ def apply_fit(
     terms: EngineTerms, fit: EngineFit, device_class: str, *, early: bool = False
 ) -> EngineTerms:
     """Put fitted numbers and the spreads of a device class over an engine's terms."""
-    decode = fit.spreads.get(f"decode:{device_class}", fit.spreads.get("decode"))
-    prefill = fit.spreads.get(f"prefill:{device_class}", fit.spreads.get("prefill"))
+    decode, prefill, whole = (
+        fit.spreads.get(f"{phase}:{device_class}", fit.spreads.get(phase))
+        for phase in ("decode", "prefill", "whole")
+    )
     return replace(
         with_numbers(terms, fit.numbers, device_class, early=early),
         spread_decode=decode or terms.spread_decode,
         spread_prefill=prefill or terms.spread_prefill,
+        spread_whole=whole,
     )
 
 

@@ -56,5 +56,31 @@ def around(middle: Numeric, spread: Spread, least: Numeric) -> Interval:
     )
 
 
+def whole_request(
+    first: Interval, decode: Interval, spread: Spread | None, least: Numeric
+) -> Interval:
+    """The interval of whole requests: a first token and the others' decoding, never below a bound.
+
+    Where decoding is at least half of it, whole requests' own ``spread`` makes the interval: the
+    errors of its two phases do not all go one way.
+
+    >>> first, decode = Interval(1.0, 2.0, 6.0), Interval(6.0, 8.0, 14.0)
+    >>> whole_request(first, decode, Spread(0.8, 1.5, 40, "rows"), least=5.0)
+    Interval(low=8.0, mid=10.0, high=15.0)
+    >>> whole_request(first, decode, None, least=5.0)
+    Interval(low=7.0, mid=10.0, high=20.0)
+    """
+    total = first.shifted(decode)
+    if spread is None:
+        return total
+    own = around(total.mid, spread, least)
+    mostly = np.asarray(decode.mid) >= np.asarray(total.mid) / 2
+    return Interval(
+        _same(np.where(mostly, np.minimum(own.low, total.mid), total.low)),
+        total.mid,
+        _same(np.where(mostly, np.maximum(own.high, total.mid), total.high)),
+    )
+
+
 def _same(value: Numeric) -> Numeric:
     return float(value) if np.ndim(value) == 0 else value

@@ -257,6 +257,8 @@ class EngineTerms:
             where its chunks ride along in decode steps.
         collective_rate: speed of collectives over the device's terms (one-shot kernels beat NCCL).
         spread_decode, spread_prefill: how far measurements lie from estimates.
+        spread_whole: the same of whole requests that mostly decode; None: no rows, so that the
+            errors of their phases are taken to go together.
     """
 
     name: str
@@ -274,3 +276,4 @@ class EngineTerms:
     scheduler_share: float = 0.8
     spread_decode: Spread = field(default_factory=lambda: Spread(0.5, 3.0, 0, "no rows"))
     spread_prefill: Spread = field(default_factory=lambda: Spread(0.5, 3.0, 0, "no rows"))
+    spread_whole: Spread | None = None

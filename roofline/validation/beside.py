@@ -26,7 +26,7 @@ from roofline.models.architecture import Architecture
 from roofline.models.config import load_model
 from roofline.serving.deployment import Deployment, deploy
 from roofline.serving.engines import Engine
-from roofline.timing.interval import Interval
+from roofline.timing.interval import Interval, whole_request
 from roofline.timing.parallel import Parallel
 from roofline.validation.benchmarks.detection import read_benchmarks
 from roofline.validation.benchmarks.record import BenchmarkRun
@@ -227,12 +227,14 @@ def _quantities(run: BenchmarkRun, deployment: Deployment, batch: float) -> tupl
         decode = decode.scaled(float(prefill_share(deployment, *arrays)[0]))
     decode_bound = _seconds(deployment, Step(batch, context))
     steps = max(output - 1, 0.0)
-    total = prefill.shifted(decode.scaled(steps))
+    total_bound = prefill_bound + steps * decode_bound
+    spread = deployment.terms.engine.spread_whole
+    total = whole_request(prefill, decode.scaled(steps), spread, total_bound)
     replicas = deployment.parallel.dp
     found: Sequence[tuple[str, float | None, float, Interval]] = (
         ("ttft_s", run.ttft_s.typical, prefill_bound, prefill),
         ("tpot_s", run.tpot_s.typical, decode_bound, decode),
-        ("e2e_s", run.e2e_s.typical, prefill_bound + steps * decode_bound, total),
+        ("e2e_s", run.e2e_s.typical, total_bound, total),
         ("output_tokens_per_s", run.output_tokens_per_s, replicas * batch / decode_bound,
          decode.inverted(replicas * batch)),
     )  # fmt: skip

@@ -25,7 +25,7 @@ from roofline.calibration.typical import device_class
 from roofline.errors import InputError, RooflineError
 from roofline.hardware.accelerator import load_accelerator
 from roofline.serving.deployment import Deployment, deploy
-from roofline.timing.interval import Interval
+from roofline.timing.interval import Interval, whole_request
 from roofline.timing.parallel import Parallel
 from roofline.validation.fitting.engines import fold_of
 from roofline.validation.rows import Row
@@ -109,6 +109,7 @@ def held_out_deployment(row: Row) -> Deployment:
         numbers,
         spread_decode=terms.engine.spread_decode,
         spread_prefill=terms.engine.spread_prefill,
+        spread_whole=terms.engine.spread_whole,
     )
     return replace(deployment, terms=replace(terms, engine=engine))
 
@@ -193,7 +194,10 @@ def _interval(deployment: Deployment, rows: list[Row]) -> Interval:
     if quantity == "ttft":
         return ttft
     decode = deployment.decode_s(batch, context)
-    return ttft.shifted(decode.scaled(np.maximum(output - 1, 0)))
+    steps = np.maximum(output - 1, 0)
+    first = Step(prefill_sequences=together, prefill_tokens=prompt, cached_tokens=cached)
+    least = deployment.bound(first).seconds + steps * deployment.bound(Step(batch, context)).seconds
+    return whole_request(ttft, decode.scaled(steps), deployment.terms.engine.spread_whole, least)
 
 
 def prefill_share(

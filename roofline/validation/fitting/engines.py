@@ -34,6 +34,8 @@ FEW = 8
 FEWEST_CLASS_ROWS = 8
 FEWEST_SPREAD_ROWS = 20
 COVERAGE = (0.1, 0.9)
+PHASES = {"tpot": "decode", "ttft": "prefill", "e2e": "whole"}
+"""Which spread a row of a quantity speaks for."""
 
 _GENERAL = {
     "step_s": (2e-5, 2e-2),
@@ -72,7 +74,7 @@ class HeldOut:
     @property
     def phase(self) -> str:
         """Which spread it speaks for."""
-        return "prefill" if self.parts.row.quantity == "ttft" else "decode"
+        return PHASES[self.parts.row.quantity]
 
 
 def step_rows(rows: Iterable[Row]) -> list[Row]:
@@ -186,18 +188,23 @@ def spreads(held: Sequence[HeldOut]) -> dict[str, Spread]:
             rest.setdefault(phase, []).extend(items)
         else:
             result[f"{phase}:{kind}"] = _spread(items)
-    for phase in ("decode", "prefill"):
+    for phase in PHASES.values():
         every = [item for item in held if item.phase == phase]
         few = rest.get(phase, [])
         # classes of few rows are judged by what they have in common, where that is enough
         chosen = few if len(few) >= FEWEST_SPREAD_ROWS else every
         if len(chosen) >= FEWEST_SPREAD_ROWS:
             result[phase] = _spread(chosen)
+    if not any(key.startswith("decode") for key in result):
+        # an engine of whole requests alone: what they scatter, its steps are taken to scatter
+        result |= {key.replace("whole", "decode"): spread for key, spread in result.items()
+                   if key.startswith("whole")}  # fmt: skip
     return result
 
 
 def _spread(items: Sequence[HeldOut]) -> Spread:
-    low, high = np.quantile([item.ratio for item in items], COVERAGE)
+    # ranks of n + 1 rows, so that a row not yet seen lies inside as often as is said
+    low, high = np.quantile([item.ratio for item in items], COVERAGE, method="weibull")
     pairs = len({item.parts.pair for item in items})
     words = f"{len(items)} published rows of {pairs} pairs, each left out of its fit"
     return Spread(float(low), float(high), len(items), words)
