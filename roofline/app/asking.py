@@ -20,7 +20,8 @@ from roofline.app.fields import (
     SETTINGS,
     Field,
 )
-from roofline.app.scenario import Scenario, from_yaml, scenario_of, to_yaml
+from roofline.app.scenario import Scenario, scenario_of
+from roofline.app.scenario_file import from_yaml, to_yaml
 from roofline.app.uploads import LARGEST_CONFIG_BYTES, model_of, own_name, text_of
 from roofline.app.words import escaped
 from roofline.errors import RooflineError

@@ -1,30 +1,21 @@
-"""Scenario: one question as frozen data, and the same question as Python, command line and file.
+"""Scenario: one question as frozen data, and the library's answer to it.
 
 A scenario holds names, numbers and the texts of what was uploaded; it never holds a path, so that
 no link and no file can make the app open one.
-
-Limits   A measured record that was uploaded is not written into a scenario's file.
 """
 
-import io
 import json
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
-
-from ruamel.yaml import YAML
-from ruamel.yaml.scalarstring import LiteralScalarString
 
 from roofline.api.predict import Prediction, predict
 from roofline.app.fields import ASKED, AUTO, BY_NAME, NONE, OWN, OWN_PREFIX
 from roofline.app.uploads import accelerator_of, model_of, record_of
-from roofline.errors import InputError, SpecError, unknown_name
+from roofline.errors import InputError, unknown_name
 from roofline.hardware.accelerator import Accelerator, load_accelerator
 from roofline.hardware.measurement import Measurement, load_measurement, measured_ids
-from roofline.hardware.yaml_file import parse_yaml
 from roofline.models.architecture import Architecture
 from roofline.models.catalogue import load_named
 from roofline.models.config import load_model
@@ -33,8 +24,6 @@ from roofline.timing.parallel import Parallel
 
 P = ParamSpec("P")
 T = TypeVar("T")
-FILE_VERSION = 1
-_TEXTS = ("config", "spec")
 
 
 @dataclass(frozen=True)
@@ -272,145 +261,9 @@ def scenario_of(values: Mapping[str, Any], **texts: str) -> Scenario:
     return Scenario(**{**given, **texts})
 
 
-def predict_flags(scenario: Scenario) -> list[str]:
-    """The command's flags, without those that say the default."""
-    flags: list[str] = []
-    silent = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "engine": "ideal", "batch": 1}
-    for name, value in scenario.inputs().items():
-        if name in ("model", "accelerator") or value is None or silent.get(name) == value:
-            continue
-        flags += [f"--{name.replace('_', '-')}", str(value)]
-    return flags
-
-
-def command_line(scenario: Scenario, verb: str = "predict") -> str:
-    """The same question for a shell.
-
-    >>> command_line(scenario_of({"batch": 8, "tp": 2}))
-    'roofline predict llama-3.1-8b h200-sxm-141gb --prompt-tokens 2048 --output-tokens 256
-     --batch 8 --tp 2'
-    """
-    words = ["roofline", verb, scenario.model_word(), scenario.accelerator_word()]
-    return shlex.join([*words, *predict_flags(scenario)])
-
-
-def python_line(scenario: Scenario) -> str:
-    """The same question for Python.
-
-    >>> print(python_line(scenario_of({"batch": 8})))
-    roofline.predict('llama-3.1-8b', 'h200-sxm-141gb', prompt_tokens=2048, output_tokens=256,
-        batch=8)
-    """
-    inputs = scenario.inputs()
-    words = [scenario.model_python(), repr(inputs["accelerator"])]
-    words += [f"{name}={inputs[name]!r}" for name in ("prompt_tokens", "output_tokens", "batch")]
-    words += plan_words(scenario) + settings_words(scenario)
-    return f"roofline.predict({', '.join(words)})"
-
-
-def plan_words(scenario: Scenario) -> list[str]:
-    """The plan as an argument in Python; nothing for one accelerator."""
-    ranks = {name: getattr(scenario, name) for name in ("tp", "pp", "dp", "ep")}
-    shown = ", ".join(f"{name}={count}" for name, count in ranks.items() if count != 1)
-    return [f"parallel=roofline.Parallel({shown})"] if shown else []
-
-
-def settings_words(scenario: Scenario) -> list[str]:
-    """Formats, engine, machine, network and price as arguments in Python."""
-    inputs = scenario.inputs()
-    words = []
-    if scenario.engine_version or scenario.memory_fraction is not None:
-        words.append(
-            f"engine=roofline.Engine({scenario.engine!r}, version={inputs['engine_version']!r}, "
-            f"memory_fraction={scenario.memory_fraction!r})"
-        )
-    elif scenario.engine != BY_NAME["engine"].default:
-        words.append(f"engine={scenario.engine!r}")
-    for name in ("weights", "kv", "machine", "compute", "network", "usd_per_hour"):
-        if inputs[name] is not None:
-            words.append(f"{name}={inputs[name]!r}")
-    return words
-
-
 def has_record(scenario: Scenario) -> bool:
     """Whether a measured record of the accelerator is there."""
     return scenario.device().id in measured_ids()
-
-
-def to_yaml(values: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> str:
-    """Write one scenario, or two, as a file."""
-    document: dict[str, Any] = {"roofline_scenario": FILE_VERSION, "scenario": _plain(values)}
-    if beside is not None:
-        document["beside"] = _plain(beside)
-    text = io.StringIO()
-    yaml = YAML()
-    yaml.width = 200
-    yaml.dump(document, text)
-    return text.getvalue()
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in _TEXTS:
-            if value:
-                found[name] = LiteralScalarString(value.rstrip() + "\n")
-        elif value is not None and not isinstance(value, list | tuple):
-            found[name] = value
-        elif value:
-            found[name] = list(value)
-    return found
-
-
-def from_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Read a scenario's file: the values of one scenario, and of the second if there is one.
-
-    Raises:
-        SpecError: no such file of ours: broken, of another version, an unknown key, a value that
-            cannot be, an anchor, or too large.
-
-    >>> from_yaml("roofline_scenario: 1\\nscenario:\\n  batch: 8", "a.yaml")
-    ({'batch': 8}, None)
-    """
-    document = parse_yaml(text, Path(name)).value
-    if not isinstance(document, dict) or document.get("roofline_scenario") != FILE_VERSION:
-        raise SpecError(
-            f"{name}: no scenario of roofline; one begins with roofline_scenario: {FILE_VERSION}"
-        )
-    extra = set(document) - {"roofline_scenario", "scenario", "beside"}
-    if extra:
-        raise unknown_name(f"key in {name}", sorted(extra)[0], ("scenario", "beside"))
-    first = _checked(document.get("scenario"), name)
-    second = document.get("beside")
-    return first, None if second is None else _checked(second, name)
-
-
-def _checked(given: Any, name: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise SpecError(f"{name}: a scenario is a mapping of fields, such as batch: 8")
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key in _TEXTS:
-            if not isinstance(value, str):
-                raise SpecError(f"{name}: {key} is a block of text")
-            values[key] = value
-        elif key == "accelerator" and isinstance(value, str) and value.startswith(OWN_PREFIX):
-            values[key] = value
-        elif key not in BY_NAME:
-            raise unknown_name(f"field in {name}", str(key), (*BY_NAME, *_TEXTS))
-        else:
-            values[key] = BY_NAME[key].checked(value)
-    _check_texts(values, name)
-    return values
-
-
-def _check_texts(values: Mapping[str, Any], name: str) -> None:
-    if values.get("config"):
-        model_of(values["config"])
-    if values.get("spec"):
-        accelerator_of(values["spec"])
-    elif str(values.get("accelerator", "")).startswith(OWN_PREFIX):
-        raise SpecError(f"{name}: {values['accelerator']} needs its text under spec")
 
 
 def config_file(scenario: Scenario) -> str:

@@ -6,7 +6,8 @@ import time
 import pytest
 
 import roofline
-from roofline.app.scenario import command_line, predicted, python_line, scenario_of
+from roofline.app.copies import command_line, python_line
+from roofline.app.scenario import predicted, scenario_of
 from roofline.cli.main import run
 from roofline.report.answer import json_text
 from roofline.report.prediction_answer import prediction_answer

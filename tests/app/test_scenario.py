@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roofline.app.fields import ASKED, BY_NAME
-from roofline.app.scenario import Scenario, from_yaml, scenario_of, to_yaml
+from roofline.app.scenario import Scenario, scenario_of
+from roofline.app.scenario_file import from_yaml, to_yaml
 from roofline.app.uploads import content, own_name, suffix_of
 from roofline.app.words import escaped
 from roofline.errors import RooflineError, SpecError

@@ -5,13 +5,8 @@ import streamlit as st
 from roofline.api.explain import explain
 from roofline.api.predict import Prediction
 from roofline.app.charts import bars, draw, stacked_bar
-from roofline.app.scenario import (
-    Scenario,
-    command_line,
-    config_file,
-    predicted,
-    python_line,
-)
+from roofline.app.copies import command_line, python_line
+from roofline.app.scenario import Scenario, config_file, predicted
 from roofline.app.showing import Closing, close, metric_row, show_table
 from roofline.app.words import between, escaped
 from roofline.report.memory import memory_figure, segments

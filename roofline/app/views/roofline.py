@@ -6,13 +6,8 @@ from roofline.api.explain import explain
 from roofline.api.over_batch import over_batch
 from roofline.api.predict import Prediction
 from roofline.app.charts import draw, roofline_chart
-from roofline.app.scenario import (
-    Scenario,
-    command_line,
-    has_record,
-    predicted,
-    python_line,
-)
+from roofline.app.copies import command_line, python_line
+from roofline.app.scenario import Scenario, has_record, predicted
 from roofline.app.showing import Closing, close, metric_row, show_table
 from roofline.app.words import escaped
 from roofline.hardware.measurement import Measurement, load_measurement
