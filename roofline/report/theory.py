@@ -10,14 +10,15 @@ Sources  Reading of TPOT over its bound: below 1.5 near the roof (check the cloc
          memory-bound holds, 3–6 launches and device time are of one order, above 6 overhead rules.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from roofline.api.predict import Prediction, predict
+from roofline.dtypes import find_dtype
 from roofline.errors import InputError, MissingDataError, RooflineError
 from roofline.hardware.measurement import DecoderRow, Measurement, load_measurement
 from roofline.models.architecture import Architecture
@@ -51,6 +52,7 @@ class TheoryRow:
         difference: measured over theory.
         why: the reason in words.
         before: the same, measured by the earlier record.
+        values: the numbers of the line in base units, with the unit in the key.
     """
 
     what: str
@@ -60,6 +62,7 @@ class TheoryRow:
     difference: str
     why: str
     before: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,10 @@ class TheoryReport:
         return [[getattr(row, name) for name in self.columns] for row in self.rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as text, a dict per line."""
+        """A dict per line: its words, and its numbers in base units."""
         return {
             "title": self.title,
-            "rows": [vars(row) for row in self.rows],
+            "rows": [{**vars(row), "values": dict(row.values)} for row in self.rows],
             "versions": self.versions,
         }
 
@@ -121,7 +124,8 @@ def theory_report(
         model: its name, as in the rows.
         traces: profiler traces of it, the first at batch 1.
         before: an earlier record to show beside.
-        mode: ``graph``, ``eager``, ``compiled`` or ``transformers``; None: the first that is there.
+        mode: ``graph``, ``eager``, ``compiled`` or ``transformers``; None: the first of these
+            that is there.
 
     Raises:
         MissingDataError: the record has no rows of the model, or its device no spec.
@@ -138,6 +142,7 @@ def theory_report(
         prediction = _prediction(arch, measured, row)
         lines += _time_lines(row, prediction, rows, earlier)
         assumptions += [line for line in prediction.assumptions if "terms" in line]
+    lines += _compiled_lines(arch, measured, rows)
     lines += _trace_lines(arch, measured, traces)
     environment = measured.environment
     versions = ", ".join(
@@ -145,8 +150,9 @@ def theory_report(
         for name in ("torch", "cuda", "driver", "transformers", "triton", "python", "platform")
         if (value := getattr(environment, name))
     )
+    ran = f"{rows[0].weights}, {rows[0].mode}"
     return TheoryReport(
-        f"{arch.name} on {measured.device.name} ({rows[0].mode}), {measured.date:%Y-%m-%d}",
+        f"{arch.name} on {measured.device.name} ({ran}), {measured.date:%Y-%m-%d}",
         tuple(lines),
         versions,
         tuple(dict.fromkeys(assumptions)),
@@ -163,10 +169,11 @@ def _rows_of(record: Measurement, arch: Architecture, mode: str | None) -> list[
             f"the record has no {mode or 'decoder'} rows of {arch.name}; "
             f"it has {', '.join(has) or 'none of any model'}"
         )
-    kept = found[0].mode if mode is None else mode
+    kept = min((row.mode for row in found), key=list(ENGINE_OF_MODE).index)
     fewest = min(row.tp for row in found if row.mode == kept)
     same = [row for row in found if row.mode == kept and row.tp == fewest]
-    return [row for row in same if row.weights == same[0].weights]
+    widest = max(same, key=lambda row: find_dtype(row.weights).bits).weights
+    return [row for row in same if row.weights == widest]
 
 
 def _same_model(name: str, arch: Architecture) -> bool:
@@ -209,8 +216,28 @@ def _prediction(arch: Architecture, record: Measurement, row: DecoderRow) -> Pre
     )
 
 
+def _compiled_lines(
+    arch: Architecture, record: Measurement, rows: Sequence[DecoderRow]
+) -> list[TheoryRow]:
+    """TPOT of the compiled decoder, where it was measured beside another mode."""
+    if rows[0].mode == "compiled":
+        return []
+    kept = (rows[0].tp, rows[0].weights)
+    compiled = [
+        row
+        for row in record.decoder_rows
+        if row.mode == "compiled"
+        and row.phase == "decode"
+        and (row.tp, row.weights) == kept
+        and _same_model(row.model, arch)
+    ]
+    lines = [
+        _time_lines(row, _prediction(arch, record, row), (), ())[0] for row in _chosen(compiled)
+    ]
+    return [replace(line, what=f"compiled {line.what}") for line in lines]
+
+
 def _facts(arch: Architecture, rows: Sequence[DecoderRow]) -> list[TheoryRow]:
-    from roofline.dtypes import find_dtype
     from roofline.work.weights import stored_bytes
 
     stored = stored_bytes(arch, find_dtype(rows[0].weights))
@@ -220,19 +247,27 @@ def _facts(arch: Architecture, rows: Sequence[DecoderRow]) -> list[TheoryRow]:
             "parameters", f"{arch.parameters:,}", "",
             "" if rows[0].parameters is None else f"{rows[0].parameters:,}",
             "" if rows[0].parameters is None else _ratio(rows[0].parameters, arch.parameters),
-            "the measured decoder unties lm_head and leaves biases out"
+            "the measured decoder has no last norm, unties lm_head and leaves biases out"
             if rows[0].parameters not in (None, arch.parameters) else "",
+            values=_present(theory=arch.parameters, measured=rows[0].parameters),
         ),
         TheoryRow(
             "weights", show(stored, "B"), "", show(held, "B") if held else "",
             _ratio(held, stored) if held else "", "",
+            values=_present(theory_bytes=stored, measured_bytes=held),
         ),
     ]  # fmt: skip
     peaks = [row.peak_memory_bytes for row in rows if row.peak_memory_bytes]
     if peaks:
         lines.append(
             TheoryRow(
-                "peak memory", "", "", show(max(peaks), "GiB"), "", "of all rows of the record"
+                "peak memory",
+                "",
+                "",
+                show(max(peaks), "GiB"),
+                "",
+                "of all rows of the record",
+                values={"measured_bytes": float(max(peaks))},
             )
         )
     return lines
@@ -263,13 +298,20 @@ def _time_lines(
             f"{name}, {where}", show(step.bound_s, "s"), expected,
             f"{show(row.median_s, 's')} (spread {row.spread:.0%})", f"× {number(ratio)}", why,
             "" if past is None else show(past.median_s, "s"),
+            values=_present(
+                theory_s=step.bound_s, expected_low_s=estimate.low, expected_mid_s=estimate.mid,
+                expected_high_s=estimate.high, measured_s=row.median_s, spread_share=row.spread,
+                ratio=ratio, before_s=None if past is None else past.median_s,
+            ),
         )
     ]  # fmt: skip
     if name == "TPOT":
         rate, roof = row.batch / row.median_s, row.batch / step.bound_s
         lines.append(
             TheoryRow(f"tokens/s, {where}", number(roof), number(row.batch / float(estimate.mid)),
-                      number(rate), _ratio(rate, roof), "batch over TPOT")
+                      number(rate), _ratio(rate, roof), "batch over TPOT",
+                      values=_present(theory_tokens_per_s=roof, measured_tokens_per_s=rate,
+                                      expected_tokens_per_s=row.batch / float(estimate.mid)))
         )  # fmt: skip
         first = next(
             (other for other in rows if other.phase == "prefill" and other.batch == row.batch
@@ -280,7 +322,9 @@ def _time_lines(
                 TheoryRow(f"TTFT / TPOT, {where}",
                           number(prediction.prefill.bound_s / step.bound_s), "",
                           number(first.median_s / row.median_s), "",
-                          "how many output tokens a prompt costs")
+                          "how many output tokens a prompt costs",
+                          values=_present(theory=prediction.prefill.bound_s / step.bound_s,
+                                          measured=first.median_s / row.median_s))
             )  # fmt: skip
     return lines
 
@@ -306,28 +350,38 @@ def _device_lines(arch: Architecture, report: DeviceReport, name: str) -> list[T
     lines = [
         TheoryRow(f"linear calls a step [{name}]", f"{arch.linear_calls_per_step}", "",
                   "" if traced is None else f"{traced:.0f}", "",
-                  "" if report.model is None else report.model.verdict),
+                  "" if report.model is None else report.model.verdict,
+                  values=_present(theory=arch.linear_calls_per_step, measured=traced)),
         TheoryRow("kernels a step", "", "",
                   "" if device.kernels_per_step is None else f"{device.kernels_per_step:.0f}", "",
-                  ""),
+                  "", values=_present(measured=device.kernels_per_step)),
         TheoryRow("device busy", "", "", f"{device.busy_share:.1%}", "",
                   "graph replay: a lower bound" if device.idle_s is None else
-                  "the rest waits for launches and the host"),
+                  "the rest waits for launches and the host",
+                  values={"measured_share": device.busy_share}),
         TheoryRow("matmul time a step", "", "",
-                  show(device.part_s.get("linear", 0.0) / steps, "s"), "", "kernels named linear"),
+                  show(device.part_s.get("linear", 0.0) / steps, "s"), "", "kernels named linear",
+                  values={"measured_s": device.part_s.get("linear", 0.0) / steps}),
     ]  # fmt: skip
     if len(gaps):
         lines.append(
             TheoryRow("typical gap between kernels", "", "",
-                      show(float(np.median(gaps)), "s"), "", "median")
+                      show(float(np.median(gaps)), "s"), "", "median",
+                      values={"measured_s": float(np.median(gaps))})
         )  # fmt: skip
     total = sum(row.total_s for row in report.kernels) or 1.0
     for row in report.kernels[:TOP_KERNELS]:
         lines.append(
             TheoryRow(f"kernel {row.name[:48]}", "", "", show(row.total_s, "s"), "",
-                      f"{row.total_s / total:.0%} of kernel time, {row.calls} calls")
+                      f"{row.total_s / total:.0%} of kernel time, {row.calls} calls",
+                      values={"measured_s": row.total_s, "share": row.total_s / total})
         )  # fmt: skip
     return lines
+
+
+def _present(**values: Any) -> dict[str, float]:
+    """Keep the numbers that are there."""
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def _ratio(measured: float, theory: float) -> str:

@@ -33,6 +33,26 @@ def test_page_of_eager_tinyllama(request):
     assert "overhead rules" in decode.why
 
 
+def test_values_are_in_base_units_and_graphs_come_first():
+    """The reference rows: Llama-3.1-8B, batch 1: the bound is 15.0 GB of weights over 4.8 TB/s."""
+    page = theory_report("h200-sxm-141gb", "llama-3.1-8b")
+    assert "(bf16, graph)" in page.title
+    decode = next(row for row in page.to_dict()["rows"] if row["what"].startswith("TPOT, batch 1,"))
+    values = decode["values"]
+    assert values["theory_s"] == pytest.approx(15.0e9 / 4.8e12, rel=0.02)  # KV adds a percent
+    assert values["ratio"] == pytest.approx(values["measured_s"] / values["theory_s"])
+    assert values["expected_low_s"] < values["expected_mid_s"] < values["expected_high_s"]
+
+
+def test_compiled_steps_are_beside_the_others():
+    """The runs of the tool measured TinyLlama as a graph, eager and compiled."""
+    page = theory_report("h200-sxm-141gb", "tinyllama-1.1b", mode="eager")
+    compiled = [row for row in page.rows if row.what.startswith("compiled TPOT")]
+    eager = [row for row in page.rows if row.what.startswith("TPOT")]
+    assert compiled
+    assert compiled[0].values["measured_s"] < eager[0].values["measured_s"]
+
+
 def test_two_records_side_by_side():
     page = theory_report("h200-sxm-141gb", "llama-3.1-8b", before="h200-sxm-141gb", mode="graph")
     assert page.columns[-1] == "before"
