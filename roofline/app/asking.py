@@ -20,12 +20,14 @@ from roofline.app.fields import (
     SETTINGS,
     Field,
 )
-from roofline.app.scenario import Scenario, scenario_of
+from roofline.app.scenario import Scenario, hub_model, scenario_of
 from roofline.app.scenario_file import from_yaml, to_yaml
 from roofline.app.uploads import LARGEST_CONFIG_BYTES, model_of, own_name, text_of
 from roofline.app.words import escaped
 from roofline.errors import RooflineError
 from roofline.hardware.yaml_file import MAX_BYTES
+from roofline.models.hub import load_hub
+from roofline.models.hub_cache import is_hub_id
 
 SIDES = ("", "_b")
 TITLES = {"": "Scenario A", "_b": "Scenario B"}
@@ -173,8 +175,27 @@ def _ask_model(source: str, side: str) -> dict[str, Any]:
         if upload is not None:
             _take_config(upload, side)
         return {}
-    name = "hub" if source == "hub" else "model"
-    return {name: ask(fields[name], side)}
+    if source == "hub":
+        found = ask(fields["hub"], side)
+        _offer_to_fetch(found, side)
+        return {"hub": found}
+    return {"model": ask(fields["model"], side)}
+
+
+def _offer_to_fetch(model_id: str, side: str) -> None:
+    """For an id that is not known here: a button, the only thing that asks the network."""
+    try:
+        hub_model(model_id)
+    except RooflineError:
+        if not is_hub_id(model_id):
+            return
+        if st.button("Ask huggingface.co for its config.json", key=f"fetch{side}",
+                     icon=":material/cloud_download:", width="stretch"):  # fmt: skip
+            try:
+                with st.spinner("Asking huggingface.co …", show_time=True):
+                    load_hub(model_id)
+            except RooflineError as error:
+                st.error(escaped(error))
 
 
 def _take_config(upload: Any, side: str) -> None:

@@ -137,7 +137,7 @@ MODEL = (
     Field("model", "Model", "choice", "llama-3.1-8b", model_names,
           help="The catalogue. Its dimensions come from each model's public config.json."),
     Field("hub", "Hugging Face id", "text", "meta-llama/Llama-3.1-8B-Instruct",
-          help="Looked up in the catalogue by its hub name; nothing is sent anywhere."),
+          help="Looked up in your cache and the catalogue; asked of the hub by a button alone."),
     _count("layers", "Layers", 32),
     _count("hidden", "Width", 4096),
     _count("heads", "Query heads", 32),

@@ -19,6 +19,8 @@ from roofline.hardware.measurement import Measurement, load_measurement, measure
 from roofline.models.architecture import Architecture
 from roofline.models.catalogue import load_named
 from roofline.models.config import load_model
+from roofline.models.hub import load_hub
+from roofline.models.hub_cache import cached_folder, is_hub_id
 from roofline.serving.engines import Engine
 from roofline.timing.parallel import Parallel
 
@@ -84,7 +86,7 @@ class Scenario:
             case "form":
                 return load_model(self.form_config())
             case "hub":
-                return load_named(self.hub)
+                return hub_model(self.hub)
         return load_named(self.model)
 
     def form_config(self) -> dict[str, Any]:
@@ -220,6 +222,20 @@ class Scenario:
         many = f"{count} × " if count > 1 else ""
         model = {"upload": "own config", "form": "custom"}.get(self.model_from, self.model_word())
         return f"{model} on {many}{self.accelerator_word()}"
+
+
+def hub_model(model_id: str) -> Architecture:
+    """A model by its hub id: from the local cache or the catalogue, never from the network.
+
+    Raises:
+        UnknownNameError: it is in neither.
+
+    >>> hub_model("Qwen/Qwen3-8B").name
+    'qwen3-8b'
+    """
+    if is_hub_id(model_id) and cached_folder(model_id) is not None:
+        return load_hub(model_id, offline=True)
+    return load_named(model_id)
 
 
 def remembered(

@@ -112,6 +112,27 @@ def test_a_hub_id_is_looked_up_and_sent_nowhere(opened):
     assert "no model" in at.error[0].value
 
 
+def test_only_a_button_asks_the_hub(opened, monkeypatch):
+    from roofline.app import asking
+    from roofline.errors import MissingDataError
+
+    asked = []
+
+    def ask(model_id):
+        asked.append(model_id)
+        raise MissingDataError(f"{model_id}: no network?")
+
+    monkeypatch.setattr(asking, "load_hub", ask)
+    at = opened(model_from="hub", hub="nobody/nothing-7b")
+    assert asked == []
+    at.button(key="fetch").click().run()
+    assert asked == ["nobody/nothing-7b"]
+    assert any("no network" in one.value for one in at.error)
+    assert not [
+        one for one in opened(model_from="hub", hub="../../etc").button if one.key == "fetch"
+    ]
+
+
 def test_custom_form_is_a_model(opened):
     """Llama-3.1-8B written into the form by hand: its config.json's dimensions."""
     at = opened(model_from="form")
