@@ -27,6 +27,7 @@ from roofline.hardware.measurement import Measurement
 from roofline.models.architecture import Architecture
 from roofline.models.config import load_model
 from roofline.planning.candidate import Excluded
+from roofline.planning.machines import Record, machines_by_spec
 from roofline.planning.pricing import Pricing
 from roofline.serving.engines import Engine
 from roofline.serving.traffic import Workload
@@ -86,7 +87,7 @@ def compare(
     weights: str | None = None,
     kv: str | None = None,
     engine: str | Engine = "vllm",
-    machine: Mapping[str, str | Path | Measurement] | None = None,
+    machine: Record | Iterable[Record] | Mapping[str, Record] | None = None,
     prices: str | Path | Mapping[str, float] | Sequence[Price] | PriceTable | None = None,
     term: str = "on_demand",
     provider: str | None = None,
@@ -104,7 +105,7 @@ def compare(
             price.
         parallel: plan of a replica; None: the fewest accelerators that hold the workload.
         weights, kv, engine: storage formats and engine, of serving.
-        machine: measured record by spec id.
+        machine: measured record, several, or records by spec id.
         prices, term, provider, region: as ``plan`` takes them.
         most: accelerators of a replica at most.
 
@@ -125,7 +126,7 @@ def compare(
     check_names(term, (weights,), (kv,), (engine,))
     setting = Setting(
         load_model(model), workload, Pricing(price_table(prices), term, provider, region),
-        parallel, weights, kv, engine, dict(machine or {}), most,
+        parallel, weights, kv, engine, machines_by_spec(machine), most,
     )  # fmt: skip
     rows, excluded, words, warnings = _rows(setting, scenario, _devices(accelerators))
     key = sort or (

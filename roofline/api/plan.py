@@ -17,11 +17,11 @@ from roofline.economics.prices import PriceTable, price_table
 from roofline.errors import InputError, RooflineError, UnsupportedError, unknown_name
 from roofline.hardware.accelerator import Accelerator, accelerator_ids, load_accelerator
 from roofline.hardware.links import load_link
-from roofline.hardware.measurement import Measurement
 from roofline.models.architecture import Architecture
 from roofline.models.config import load_model
 from roofline.planning.candidate import DEFAULT_MOST, Excluded, Space
 from roofline.planning.finalists import best_of_each, fastest_of, points, replicas_at_ends
+from roofline.planning.machines import Record, machines_by_spec
 from roofline.planning.option import Option
 from roofline.planning.pareto import pareto
 from roofline.planning.pricing import Pricing
@@ -57,7 +57,7 @@ def plan(
     ep: int | Sequence[int] | None = None,
     dp: int | Sequence[int] | None = None,
     most: int = DEFAULT_MOST,
-    machine: Mapping[str, str | Path | Measurement] | None = None,
+    machine: Record | Iterable[Record] | Mapping[str, Record] | None = None,
     network: str | None = None,
     prices: str | Path | Mapping[str, float] | Sequence[Price] | PriceTable | None = None,
     term: str = "on_demand",
@@ -84,7 +84,8 @@ def plan(
         weights, kv, engine: one or several to try; None: the checkpoint's own formats.
         tp, pp, ep, dp: degrees to try; None: those that make sense.
         most: accelerators of one replica at most.
-        machine: measured record by spec id, whose roofs replace the datasheet's.
+        machine: measured record, several, or records by spec id: their roofs replace the
+            datasheet's.
         network: link between nodes.
         prices: own prices: a file, a table, or USD per accelerator and hour by spec id.
         term: basis of the prices: on_demand, spot, reserved, 1y, 3y, owned, …
@@ -138,7 +139,7 @@ def plan(
         weights=_several(weights),
         kv=_several(kv),
         engines=_several(engine),
-        machine=dict(machine) if machine else None,
+        machine=machines_by_spec(machine) or None,
         network=network,
         most=most,
     )

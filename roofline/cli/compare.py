@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
-from roofline.cli.plan import pairs
+from roofline.cli.plan import machines, pairs
 
 if TYPE_CHECKING:
     from roofline.api.comparison import Comparison
@@ -39,7 +39,7 @@ def compare_command(
     kv: Annotated[str | None, typer.Option(help="Format of the KV cache.")] = None,
     engine: Annotated[str, typer.Option(help="Engine, or ideal for none.")] = "vllm",
     machine: Annotated[
-        list[str] | None, typer.Option(help="ID=RECORD: measured record of an accelerator.")
+        list[str] | None, typer.Option(help="Measured record, spec id of one, or ID=RECORD.")
     ] = None,
     prices: Annotated[Path | None, typer.Option(help="Your price file.")] = None,
     price: Annotated[
@@ -72,7 +72,7 @@ def compare_command(
         weights=weights,
         kv=kv,
         engine=engine,
-        machine=pairs("--machine", machine, str),
+        machine=machines(machine),
         prices=prices if prices is not None else pairs("--price", price, float) or None,
         term=term,
         provider=provider,

@@ -61,7 +61,7 @@ def plan_command(
     dp: Annotated[list[int] | None, typer.Option(min=1, help="Degrees to try.")] = None,
     most: Annotated[int, typer.Option(min=1, help="Accelerators of a replica at most.")] = 16,
     machine: Annotated[
-        list[str] | None, typer.Option(help="ID=RECORD: measured record of an accelerator.")
+        list[str] | None, typer.Option(help="Measured record, spec id of one, or ID=RECORD.")
     ] = None,
     network: Annotated[str | None, typer.Option(help="Link between nodes, by name.")] = None,
     prices: Annotated[Path | None, typer.Option(help="Your price file.")] = None,
@@ -153,7 +153,7 @@ def plan_command(
         ep=ep or None,
         dp=dp or None,
         most=most,
-        machine=pairs("--machine", machine, str),
+        machine=machines(machine),
         network=network,
         prices=prices if prices is not None else pairs("--price", price, float) or None,
         term=term,
@@ -231,6 +231,15 @@ def pairs(flag: str, given: list[str] | None, kind: type) -> dict[str, Any]:
         except ValueError:
             raise typer.BadParameter(f"{flag} takes ID=VALUE, got {word!r}") from None
     return found
+
+
+def machines(given: list[str] | None) -> dict[str, Any]:
+    """Read records, each of its own accelerator or of the one named: RECORD or ID=RECORD."""
+    from roofline.planning.machines import machines_by_spec
+
+    own = [word for word in given or [] if "=" not in word]
+    named = [word for word in given or [] if "=" in word]
+    return {**machines_by_spec(own), **pairs("--machine", named, str)}
 
 
 def _length(mean: int | None, variation: float | None) -> "int | LogNormal | None":
