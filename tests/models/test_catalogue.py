@@ -1,7 +1,6 @@
 """The catalogue against totals that were published, and its names."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -101,14 +100,6 @@ def test_active_parameters_on_the_card():
         model = load_named(name)
         active = model.active_parameters - model.embedding_parameters
         assert active / 1e9 == pytest.approx(billions, rel=0.005)
-
-
-def test_loading_is_fast():
-    """A name is parsed in milliseconds: people call it in loops."""
-    load_named.cache_clear()
-    start = time.perf_counter()
-    load_named("llama-3.1-8b")
-    assert time.perf_counter() - start < 0.1  # 6 ms on a laptop; a slow shared runner is allowed
 
 
 def test_gemma_3_with_its_tower():

