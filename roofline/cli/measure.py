@@ -56,6 +56,8 @@ def machine_command(
         return
     if quick and full:
         raise typer.BadParameter("--quick and --full exclude each other")
+    if sections and not _words(sections):
+        raise InputError(f"--sections takes names such as copy,matmul, got {sections!r}")
     from roofline.measure.case import Level
     from roofline.measure.device import find_target
     from roofline.measure.session import measure
@@ -65,7 +67,7 @@ def machine_command(
         record, path = measure(
             find_target(device, spec),
             level,
-            sections=[name.strip() for name in sections.split(",") if name.strip()],
+            sections=_words(sections),
             folder=output_dir,
             resume=resume,
             report=report,

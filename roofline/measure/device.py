@@ -140,7 +140,7 @@ def _cuda(asked: str, spec_id: str | None) -> Target:
 
 def _spec_id(names: list[Any], memory_bytes: int, asked: str | None) -> str | None:
     if asked is not None:
-        return load_accelerator(asked).id
+        return _asked_spec(asked, is_cpu=False).id
     for name in names:
         if isinstance(name, str):
             with suppress(RooflineError):
@@ -150,18 +150,31 @@ def _spec_id(names: list[Any], memory_bytes: int, asked: str | None) -> str | No
 
 
 def _cpu(spec_id: str | None) -> Target:
+    spec = None if spec_id is None else _asked_spec(spec_id, is_cpu=True)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     device = Device(
         name=_cpu_name(),
         kind="cpu",
-        spec_id=None if spec_id is None else load_accelerator(spec_id).id,
+        spec_id=None if spec is None else spec.id,
         memory_bytes=int(_cpu_memory("MemTotal") or 2**33),
         sm_count=cores or 1,
         l2_bytes=_cpu_cache(2),
         llc_bytes=_cpu_cache(3),
     )
-    spec = None if spec_id is None else load_accelerator(spec_id)
     return Target(torch.device("cpu"), device, spec)
+
+
+def _asked_spec(spec_id: str, *, is_cpu: bool) -> Accelerator:
+    """Load the spec that the device is said to be.
+
+    Raises:
+        InputError: it is of another kind of device.
+    """
+    spec = load_accelerator(spec_id)
+    if (spec.kind == "cpu") != is_cpu:
+        asked, given = ("the CPU", "--device cuda") if is_cpu else ("a GPU", "--device cpu")
+        raise InputError(f"{spec.id} is a {spec.kind}, and {asked} is measured; use {given}")
+    return spec
 
 
 def _cpu_name() -> str:

@@ -63,6 +63,8 @@ def test_import_of_nccl_tests(tmp_path, capsys):
     [
         (["--quick", "--full"], 2, "exclude each other"),
         (["--device", "cpu", "--sections", "coppy"], 1, "no sweep 'coppy'"),
+        (["--device", "cpu", "--sections", ","], 1, "names such as copy,matmul, got ','"),
+        (["--device", "cpu", "--spec", "h200-sxm-141gb"], 1, "is a gpu, and the CPU is measured"),
         (["--device", "tpu"], 1, "can measure cuda and cpu"),
         (["model", "nothing-like-it", "--device", "cpu"], 1, "no model"),
         (["model", "llama-3.1-8b", "--batch", "0", "--device", "cpu"], 1, "--batch takes"),
