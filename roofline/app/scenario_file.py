@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.scalarstring import LiteralScalarString
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from roofline.app.fields import BY_NAME, OWN_PREFIX
 from roofline.app.uploads import accelerator_of, model_of
@@ -38,6 +38,8 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
         if name in _TEXTS:
             if value:
                 found[name] = LiteralScalarString(value.rstrip() + "\n")
+        elif isinstance(value, str) and not value.isprintable():
+            found[name] = DoubleQuotedScalarString(value)  # escapes line breaks of any kind
         elif value is not None and not isinstance(value, list | tuple):
             found[name] = value
         elif value:

@@ -46,7 +46,7 @@ def test_file_comes_back_as_it_went():
     assert (first, second) == (values, {"batch": 8})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.fixed_dictionaries({
     "batch": st.integers(1, 2**31), "prompt_tokens": st.integers(1, 2**31),
     "usd_per_hour": st.floats(0.001, 1e6), "hub": st.text(max_size=200),
