@@ -158,6 +158,11 @@ def _explain_no_device(trace: Trace) -> str:
             "launches but no device events: the profiler could not read the GPU's activity "
             "(another profiler attached, or no permission for CUPTI); nothing is said about idle"
         )
+    if not len(trace.operators):
+        return (
+            "no operator and no kernel in the trace: nothing ran while it was recorded, or the "
+            "profiler stopped before it; run steps inside 'with torch.profiler.profile(...)'"
+        )
     return (
         "a trace of the CPU alone: no device events; profile with "
         "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"

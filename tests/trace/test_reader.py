@@ -50,6 +50,13 @@ def test_missing_folder_and_unknown_reader(tmp_path):
         read_trace(tmp_path / "a.json", reader="orjson")
 
 
+def test_a_trace_of_nothing_is_not_called_one_of_the_cpu(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text('{"traceEvents": []}')
+    (warning,) = summarise(path).warnings
+    assert "no operator and no kernel" in warning
+
+
 def test_cut_gzip(tmp_path, builder):
     builder.kernel("gemm", 0, 1)
     path = builder.save(tmp_path / "trace.json.gz")
