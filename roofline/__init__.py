@@ -23,7 +23,7 @@ _EXPORTS = {
     "Ownership": "roofline.economics.ownership",
     "Parallel": "roofline.timing.parallel",
     "Plan": "roofline.api.plan_result",
-    "Prediction": "roofline.api.predict",
+    "Prediction": "roofline.api.prediction",
     "PriceTable": "roofline.economics.prices",
     "RooflineError": "roofline.errors",
     "Slo": "roofline.serving.traffic",
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from roofline.api.comparison import Comparison as Comparison
     from roofline.api.plan import plan as plan
     from roofline.api.plan_result import Plan as Plan
-    from roofline.api.predict import Prediction as Prediction
     from roofline.api.predict import predict as predict
+    from roofline.api.prediction import Prediction as Prediction
     from roofline.api.sweep.run import sweep as sweep
     from roofline.api.train import train as train
     from roofline.diagnose.baseline import compare_baselines as compare_baselines

@@ -4,7 +4,7 @@ Limits   Words for readers; the numbers are those of the prediction, nothing is 
          sums that the formula shows.
 """
 
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.api.step_time import StepTime
 from roofline.units import number, show
 from roofline.work.weights import own_format

@@ -7,7 +7,7 @@ Limits   Context and everything else stay as predicted; whether a batch fits is 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.api.step_time import StepTime, step_time
 from roofline.work.operators import Step
 

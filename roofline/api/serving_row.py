@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from roofline.api.closed_loop import SPREAD, in_flight, later_than_simulated, widened
 from roofline.api.comparison import Row
-from roofline.api.predict import Prediction, predict
+from roofline.api.predict import predict
+from roofline.api.prediction import Prediction
 from roofline.economics.cost import (
     gpu_hours_per_million_tokens,
     token_prices,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from roofline.api.predict import Prediction, predict
+from roofline.api.predict import predict
+from roofline.api.prediction import Prediction
 from roofline.app.fields import ASKED, AUTO, BY_NAME, NONE, OWN, OWN_PREFIX
 from roofline.app.uploads import accelerator_of, model_of, record_of
 from roofline.errors import InputError, unknown_name

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.diagnose.alone import alone_verdicts
 from roofline.diagnose.baseline import BaselineComparison, compare_baselines
 from roofline.diagnose.device_symptoms import symptom_verdicts

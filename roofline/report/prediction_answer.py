@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roofline.api.explain import explain
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.report.answer import Answer, Table
 from roofline.timing.interval import Interval
 from roofline.units import show

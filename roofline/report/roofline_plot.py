@@ -19,7 +19,7 @@ from roofline.units import number, show
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from roofline.api.predict import Prediction
+    from roofline.api.prediction import Prediction
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 _COLOURS = {"roof": "#1f4e79", "other": "#9aa5b1", "prefill": "#b5482a", "decode": "#2a7f62"}

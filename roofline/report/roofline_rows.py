@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from roofline.api.over_batch import BatchPoint
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.api.step_time import StepTime
 from roofline.errors import MissingDataError
 from roofline.hardware.measured import measured_accelerator

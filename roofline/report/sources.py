@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.hardware.accelerator import Accelerator
 from roofline.models.architecture import Architecture
 from roofline.report.answer import Table

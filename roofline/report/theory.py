@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from roofline.api.predict import Prediction, predict
+from roofline.api.predict import predict
+from roofline.api.prediction import Prediction
 from roofline.dtypes import find_dtype
 from roofline.errors import InputError, MissingDataError, RooflineError
 from roofline.hardware.measurement import DecoderRow, Measurement, load_measurement

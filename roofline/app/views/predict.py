@@ -3,7 +3,7 @@
 import streamlit as st
 
 from roofline.api.explain import explain
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.app.charts import bars, draw, stacked_bar
 from roofline.app.copies import command_line, python_line
 from roofline.app.scenario import Scenario, config_file, predicted

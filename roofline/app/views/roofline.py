@@ -4,7 +4,7 @@ import streamlit as st
 
 from roofline.api.explain import explain
 from roofline.api.over_batch import over_batch
-from roofline.api.predict import Prediction
+from roofline.api.prediction import Prediction
 from roofline.app.charts import draw, roofline_chart
 from roofline.app.copies import command_line, python_line
 from roofline.app.scenario import Scenario, has_record, predicted
