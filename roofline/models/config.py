@@ -23,6 +23,7 @@ from roofline.models.families.registry import read_family
 from roofline.models.fields import show
 from roofline.models.gguf_model import load_gguf
 from roofline.models.hub_cache import cached_folder
+from roofline.text_file import read_text
 
 LARGEST_FILE = 64 * 2**20
 """Bytes of a config that is still read; the largest known quantisation list has 1 MB."""
@@ -106,15 +107,7 @@ def read_json(file: Path) -> Mapping[str, Any]:
     Raises:
         SpecError: it is too large, no text, no JSON, or no mapping.
     """
-    try:
-        size = file.stat().st_size
-        if size > LARGEST_FILE:
-            raise SpecError(f"{file}: {size} bytes; a config has at most {LARGEST_FILE}")
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise SpecError(f"{file}: no text in UTF-8; it needs a JSON file") from None
-    except OSError as error:
-        raise SpecError(f"{file}: cannot be read ({error.strerror})") from None
+    text = read_text(file, most_bytes=LARGEST_FILE, what="a JSON file")
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:

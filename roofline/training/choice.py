@@ -26,7 +26,8 @@ from roofline.units import show
 
 SCENARIOS = ("pre-training", "fine-tuning", "lora")
 MICRO_BATCHES = (1, 2, 4, 8, 16)
-MOST_CANDIDATES = 4000
+MOST_CANDIDATES = 20_000
+"""Plans that are laid out at most: more than any cluster of a few thousand accelerators has."""
 
 
 @dataclass(frozen=True)

@@ -365,7 +365,7 @@ def test_missing_file():
     [
         (b"{", "line 1: no JSON"),
         (b"[1, 2]", "holds list; a config is a mapping"),
-        (b"\xff\xfe\x00", "no text in UTF-8"),
+        (b"\xff\xfe\x00", "not text in UTF-8"),
         (b"{}", "an empty mapping"),
         (b'{"hidden_size": 8}', "no 'num_hidden_layers'"),
         (b"[" * 100_000, "no JSON"),
