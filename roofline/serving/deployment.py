@@ -255,6 +255,13 @@ def deploy(
     words += terms.assumptions
     links = replica_links(accelerator, plan, network)
     words += links.assumptions
+    curve = terms.device.all_reduce
+    if curve is not None and curve.curve and plan.tp not in (1, curve.curve_ranks):
+        words.append(
+            f"all-reduce measured over {curve.curve_ranks} ranks: for {plan.tp} its start is taken "
+            "to grow with their logarithm and its volume as a ring's; no row of this machine "
+            "judges that"
+        )
     deployment = Deployment(
         arch=arch,
         accelerator=accelerator,

@@ -63,3 +63,12 @@ def test_leaving_the_domain_needs_a_network():
 
 def test_one_rank_has_no_link():
     assert links(H200).tensor_bytes_per_s is None
+
+
+@pytest.mark.parametrize(("tp", "said"), [(1, False), (2, False), (4, True), (8, True)])
+def test_ranks_past_what_was_measured_are_said(tp, said):
+    """The H200 record holds all-reduces of two ranks (measurements/h200-sxm-141gb)."""
+    found = predict(
+        "llama-3.1-8b", "h200-sxm-141gb", parallel=Parallel(tp=tp), machine="h200-sxm-141gb"
+    )
+    assert any("all-reduce measured over 2 ranks" in line for line in found.assumptions) == said
