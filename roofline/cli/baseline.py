@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit, figure_path
 
 if TYPE_CHECKING:
     from roofline.diagnose.baseline import BaselineComparison
@@ -64,7 +64,10 @@ def compare_command(
         list[Path] | None, typer.Option(help="Records of other nodes; may be repeated.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Write every node against the median as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(
+            callback=figure_path, help="Write every node against the median as PNG, SVG or PDF."
+        ),
     ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
@@ -90,7 +93,7 @@ def compare_command(
 
 def _plot(sources: list[Path], path: Path) -> None:
     from roofline.diagnose.baseline import read_nodes
-    from roofline.report.roofline_plot import save_figure
+    from roofline.report.figure_file import save_figure
     from roofline.report.trace_figures import fleet_figure
 
     save_figure(fleet_figure(read_nodes(sources)), path)

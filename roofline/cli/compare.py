@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit, figure_path
 from roofline.cli.plan import machines, pairs
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ def compare_command(
     term: Annotated[str, typer.Option(help="on_demand, spot, 1y, 3y, owned, …")] = "on_demand",
     provider: Annotated[str | None, typer.Option(help="Only this provider's offers.")] = None,
     region: Annotated[str | None, typer.Option(help="Only offers of this region.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write cost bars as a figure.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(callback=figure_path, help="Write cost bars as a figure."),
+    ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
 ) -> None:
@@ -101,8 +104,8 @@ def compare_command(
     }
     emit(_answer(found, inputs, form), form, output)
     if plot is not None:
+        from roofline.report.figure_file import save_figure
         from roofline.report.plan_figures import cost_figure
-        from roofline.report.roofline_plot import save_figure
 
         save_figure(cost_figure(found), plot)
         typer.echo(f"wrote {plot}", err=True)

@@ -25,7 +25,8 @@ from roofline.report.answer import (
 )
 
 __all__ = [
-    "Answer", "Format", "FormatOption", "OutputOption", "Table", "emit", "given_options", "plain",
+    "Answer", "Format", "FormatOption", "OutputOption", "Table", "emit", "figure_path",
+    "given_options", "plain",
     "refuse_unused", "write_bytes", "write_text",
 ]  # fmt: skip
 
@@ -46,6 +47,15 @@ OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write the answer to this file instead of stdout."),
 ]
+
+
+def figure_path(path: Path | None) -> Path | None:
+    """Refuse a figure that could not be written, before its numbers are worked out."""
+    if path is not None:
+        from roofline.report.figure_file import checked_figure_path
+
+        checked_figure_path(path)
+    return path
 
 
 def emit(answer: Answer, form: Format, output: Path | None = None) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit, figure_path
 from roofline.cli.plan_tables import full_table, more_table, options_table, split_table
 
 if TYPE_CHECKING:
@@ -90,7 +90,10 @@ def plan_command(
     finalists: Annotated[int, typer.Option(min=1, help="Accelerators simulated at least.")] = 5,
     requests: Annotated[int, typer.Option(min=20, help="Requests of a simulated load.")] = 1500,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated requests.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Write the Pareto front as a figure.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(callback=figure_path, help="Write the Pareto front as a figure."),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a one-page report, .md or .html.")
     ] = None,
@@ -173,8 +176,8 @@ def plan_command(
     )  # fmt: skip
     emit(_answer(found, inputs, form), form, output)
     if plot is not None:
+        from roofline.report.figure_file import save_figure
         from roofline.report.plan_figures import pareto_figure
-        from roofline.report.roofline_plot import save_figure
 
         save_figure(pareto_figure(found), plot)
         typer.echo(f"wrote {plot}", err=True)

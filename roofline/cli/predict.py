@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from roofline.cli.output import Format, FormatOption, OutputOption, emit
+from roofline.cli.output import Format, FormatOption, OutputOption, emit, figure_path
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +42,8 @@ def predict_command(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show formulas and numbers.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Write the roofline as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(callback=figure_path, help="Write the roofline as PNG, SVG or PDF."),
     ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
@@ -93,7 +94,8 @@ def predict_command(
     }
     emit(prediction_answer(prediction, inputs, explained=explain), form, output)
     if plot is not None:
-        from roofline.report.roofline_plot import roofline_figure, save_figure
+        from roofline.report.figure_file import save_figure
+        from roofline.report.roofline_plot import roofline_figure
 
         save_figure(roofline_figure(prediction), plot)
         typer.echo(f"wrote {plot}", err=True)

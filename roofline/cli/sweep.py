@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit, figure_path
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -48,7 +48,10 @@ def sweep_command(
         str | None, typer.Option(help="Address of a Dask scheduler to run on.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Write the front or the winners as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(
+            callback=figure_path, help="Write the front or the winners as PNG, SVG or PDF."
+        ),
     ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
@@ -67,7 +70,7 @@ def sweep_command(
     if result.files:
         typer.echo(f"{parquet} holds {len(result.files)} Parquet files", err=True)
     if plot is not None:
-        from roofline.report.roofline_plot import save_figure
+        from roofline.report.figure_file import save_figure
         from roofline.report.sweep import sweep_figure
 
         typer.echo(f"wrote {save_figure(sweep_figure(result), plot)}", err=True)

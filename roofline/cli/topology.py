@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit, figure_path
 
 if TYPE_CHECKING:
     from roofline.diagnose.fabric import Fabric
@@ -33,7 +33,8 @@ def topology_command(
     ] = None,
     gradients: Annotated[str, typer.Option(help="Format of the gradients.")] = "bf16",
     plot: Annotated[
-        Path | None, typer.Option(help="Write the link graph as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(callback=figure_path, help="Write the link graph as PNG, SVG or PDF."),
     ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
@@ -87,7 +88,7 @@ def topology_command(
     )
     emit(answer, form, output)
     if plot is not None:
-        from roofline.report.roofline_plot import save_figure
+        from roofline.report.figure_file import save_figure
         from roofline.report.trace_figures import fabric_figure
 
         save_figure(fabric_figure(fabric), plot)

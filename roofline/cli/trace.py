@@ -12,6 +12,7 @@ from roofline.cli.output import (
     OutputOption,
     Table,
     emit,
+    figure_path,
     given_options,
     refuse_unused,
 )
@@ -45,7 +46,8 @@ def trace_command(
     ] = None,
     top: Annotated[int, typer.Option(min=1, max=1000, help="Kernels to list.")] = 10,
     plot: Annotated[
-        Path | None, typer.Option(help="Write the timeline and parts as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(callback=figure_path, help="Write the timeline and parts as PNG, SVG or PDF."),
     ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
@@ -81,7 +83,7 @@ def trace_command(
     summary = summarise(files[0], machine=machine, model=model)
     emit(trace_answer(summary, inputs, top), form, output)
     if plot is not None:
-        from roofline.report.roofline_plot import save_figure
+        from roofline.report.figure_file import save_figure
         from roofline.report.trace_figures import trace_figure
 
         save_figure(trace_figure(summary), plot)

@@ -13,6 +13,7 @@ from roofline.cli.output import (
     OutputOption,
     Table,
     emit,
+    figure_path,
     given_options,
     refuse_unused,
 )
@@ -85,7 +86,8 @@ def train_command(
         float | None, typer.Option(help="Price of one accelerator-hour.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Write memory and step as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(callback=figure_path, help="Write memory and step as PNG, SVG or PDF."),
     ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
@@ -238,9 +240,10 @@ def _scale(
     )
     emit(answer, form, output)
     if plot is not None:
-        from roofline.report.training import scaling_figure, write_figure
+        from roofline.report.figure_file import save_figure
+        from roofline.report.training import scaling_figure
 
-        write_figure(scaling_figure(curve.points, f"{model} on {accelerator}"), plot)
+        save_figure(scaling_figure(curve.points, f"{model} on {accelerator}"), plot)
         typer.echo(f"wrote {plot}", err=True)
 
 

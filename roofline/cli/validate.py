@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Format, FormatOption, OutputOption, emit, write_text
+from roofline.cli.output import Format, FormatOption, OutputOption, emit, figure_path, write_text
 from roofline.report.validation_answer import (
     beside_answer,
     memory_answer,
@@ -56,7 +56,10 @@ def validate_command(
     ] = None,
     worst: Annotated[int, typer.Option(min=0, max=1000, help="How many worst rows.")] = 10,
     plot: Annotated[
-        Path | None, typer.Option(help="Write predicted against measured as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(
+            callback=figure_path, help="Write predicted against measured as PNG, SVG or PDF."
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Exit 3 when an error has grown since it was committed.")

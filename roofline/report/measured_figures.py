@@ -16,8 +16,8 @@ from roofline.errors import InputError, MissingDataError
 from roofline.hardware.batch_curve import BatchCurve
 from roofline.hardware.measured_rows import MatmulRow
 from roofline.hardware.measurement import Measurement
+from roofline.report.figure_file import save_figure
 from roofline.report.measured import measured_pair, record_curves, spec_of
-from roofline.report.roofline_plot import save_figure
 from roofline.units import number, show
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ Shapes   Bars lie side by side in the order given; one that does not fit runs pa
 Units    GiB on the axis; ``Memory`` is in bytes.
 """
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofline.errors import InputError
+from roofline.report.figure_file import save_figure
 from roofline.serving.memory import Memory
 from roofline.units import GIB, show
 
@@ -105,15 +104,4 @@ def save_memory_figure(memories: Mapping[str, Memory], path: Path, title: str = 
     Raises:
         InputError: the folder does not exist, or the suffix is no format that can be written.
     """
-    figure = memory_figure(memories, title or TITLE)
-    suffix = path.suffix or ".png"
-    if suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"a figure is written as .png, .svg or .pdf, not {suffix!r}")
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=suffix)
-        os.close(handle)
-        figure.savefig(temporary, dpi=150)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    save_figure(memory_figure(memories, title or TITLE), path)

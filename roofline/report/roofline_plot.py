@@ -7,12 +7,10 @@ Limits   A step's height is its FLOPs over its time: at the bound it lies on the
 Sources  [1] Williams, Waterman, Patterson 2009, Roofline, CACM 52(4), figure 1.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roofline.errors import InputError
 from roofline.timing.roofs import Roofs
 from roofline.units import number, show
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
     from roofline.api.prediction import Prediction
 
-FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 _COLOURS = {"roof": "#1f4e79", "other": "#9aa5b1", "prefill": "#b5482a", "decode": "#2a7f62"}
 
 
@@ -109,22 +106,3 @@ def _step_points(axes: "object", step: "object", name: str, marker: str) -> None
         color=colour, linestyle="none", capsize=4,
         label=f"{name} estimate, {show(float(step.estimate_s.mid), 's')}",
     )  # fmt: skip
-
-
-def save_figure(figure: "Figure", path: Path) -> Path:
-    """Write a figure as PNG, SVG or PDF, whole or not at all.
-
-    Raises:
-        InputError: another suffix, or a folder that cannot be written.
-    """
-    import os
-
-    if path.suffix.lower() not in FIGURE_SUFFIXES:
-        raise InputError(f"{path.name}: a figure is written as {', '.join(FIGURE_SUFFIXES)}")
-    temporary = path.with_name(f".{path.name}.tmp{path.suffix.lower()}")
-    try:
-        figure.savefig(temporary, dpi=150)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    return path

@@ -5,13 +5,13 @@ Shapes   Memory: a stacked bar a moment, in the order of the step. Timeline: one
 Units    GiB, seconds, tokens per second on the axes; results are in bytes and seconds.
 """
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofline.api.training_result import Training
 from roofline.errors import InputError
+from roofline.report.figure_file import save_figure
 from roofline.training.memory import PART_NAMES, PART_WORDS
 from roofline.training.scaling import ScalingPoint
 from roofline.training.step_time import PHASE_WORDS
@@ -28,7 +28,6 @@ _PHASE_COLOURS = (
     "#31688e", "#90b4d2", "#443983", "#d95f0e", "#fec44f", "#b30000", "#35b779", "#8a8a8a",
 )  # fmt: skip
 _HATCHES = ("", "//", "", "..", "", "\\\\", "xx", "--", "")
-SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def memory_axes(axes: Any, result: Training) -> None:
@@ -159,28 +158,4 @@ def save_training_figure(result: Training, path: Path) -> None:
     Raises:
         InputError: the folder does not exist, or the suffix is no format that can be written.
     """
-    write_figure(training_figure(result), path)
-
-
-def write_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF, whole or not at all.
-
-    Raises:
-        InputError: the folder does not exist, or the suffix is no format that can be written.
-    """
-    import os
-    import tempfile
-
-    suffix = (path.suffix or ".png").lower()
-    if suffix not in SUFFIXES:
-        raise InputError(f"{path.name}: figures are written as {', '.join(SUFFIXES)}")
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=suffix[1:], dpi=150)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(drawn.getvalue())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    save_figure(training_figure(result), path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from roofline.errors import InputError
-from roofline.report.roofline_plot import save_figure
+from roofline.report.figure_file import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -98,3 +98,13 @@ def test_help_and_version(capsys):
     assert "predict" in capsys.readouterr().out
     assert run(["--version"]) == 0
     assert run([]) == 2
+
+
+@pytest.mark.parametrize(
+    "verb", [["predict", "llama-3.1-8b"], ["train", "llama-3.1-8b"], ["compare", "llama-3.1-8b"]]
+)
+def test_a_figure_that_cannot_be_written_is_refused_before_the_answer(verb, capsys):
+    assert run([*verb, "h200-sxm-141gb", "--plot", "roof.gif"]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert "roof.gif: a figure is written as .png, .svg or .pdf" in error

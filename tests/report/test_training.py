@@ -42,7 +42,7 @@ def test_the_scaling_figure_has_a_point_for_each_size():
 
 
 def test_only_known_formats_are_written(tmp_path):
-    with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
+    with pytest.raises(InputError, match=r"\.png, \.svg or \.pdf"):
         save_training_figure(RESULT, tmp_path / "figure.exe")
     with pytest.raises(InputError, match="cannot write"):
         save_training_figure(RESULT, tmp_path / "none" / "figure.png")
