@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit, figure_path
 from roofline.dtypes import find_dtype
 from roofline.errors import InputError, RooflineError
 from roofline.hardware.accelerator import Accelerator, accelerator_ids, load_accelerator
@@ -51,7 +51,8 @@ def fit_command(
         bool, typer.Option(help="Count multi-token-prediction layers.")
     ] = False,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the bars of memory into this .png, .svg or .pdf.")
+        Path | None,
+        typer.Option(callback=figure_path, help="Draw the bars of memory as PNG, SVG or PDF."),
     ] = None,
     form: FormatOption = Format.TABLE,
     output: OutputOption = None,
