@@ -4,6 +4,7 @@ A verb's module is imported when it is asked for, so that ``roofline predict`` s
 codes: 0 done, 1 error, 2 usage, 3 does not fit or misses the target.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -116,4 +117,5 @@ def _one_line(error: object) -> str:
 
 def main() -> None:
     """Entry point of the console script."""
+    gc.set_threshold(100_000)  # imports make hundreds of thousands of objects that all stay
     sys.exit(run(sys.argv[1:]))
