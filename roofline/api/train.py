@@ -192,7 +192,7 @@ def _said(arch: Architecture, plan: TrainingPlan) -> list[str]:
             f"saved activations of {arch.model_type} follow the common decoder's pattern; they "
             "were not compared with the framework"
         )
-    if any(group.experts is not None for group in arch.layers):
+    if arch.has_experts:
         words.append("tokens are routed evenly over the experts")
     if any(group.recurrent is not None for group in arch.layers):
         words.append("recurrent layers keep inputs and outputs of their matrices: an estimate")

@@ -69,12 +69,34 @@ def engine_fit(name: str) -> EngineFit | None:
     return None if path is None else read_calibration(path).engines.get(name)
 
 
+def spread_keys(phase: str, device_class: str, *, experts: bool) -> tuple[str, str, str]:
+    """Names of the spreads that hold for a step, the narrowest group first.
+
+    >>> spread_keys("decode", "Hopper", experts=True)
+    ('decode:Hopper:experts', 'decode:experts', 'decode')
+    """
+    body = "experts" if experts else "dense"
+    return f"{phase}:{device_class}:{body}", f"{phase}:{body}", phase
+
+
 def apply_fit(
-    terms: EngineTerms, fit: EngineFit, device_class: str, *, early: bool = False
+    terms: EngineTerms,
+    fit: EngineFit,
+    device_class: str,
+    *,
+    early: bool = False,
+    experts: bool = False,
 ) -> EngineTerms:
-    """Put fitted numbers and the spreads of a device class over an engine's terms."""
+    """Put fitted numbers and the spreads of rows of the same kind over an engine's terms."""
     decode, prefill, whole = (
-        fit.spreads.get(f"{phase}:{device_class}", fit.spreads.get(phase))
+        next(
+            (
+                fit.spreads[key]
+                for key in spread_keys(phase, device_class, experts=experts)
+                if key in fit.spreads
+            ),
+            None,
+        )
         for phase in ("decode", "prefill", "whole")
     )
     return replace(

@@ -47,6 +47,7 @@ def find_terms(
     *,
     weights_bits: float = 16.0,
     version: str | None = None,
+    experts: bool = False,
 ) -> Terms:
     """Find the terms of an estimate.
 
@@ -56,6 +57,7 @@ def find_terms(
         machine: a measured record, its path, or a spec id; None: class-typical terms.
         weights_bits: bits of the blocks' weights.
         version: of the engine; early releases have terms of their own.
+        experts: whether the model routes tokens to experts, whose estimates scatter more.
 
     Raises:
         InputError: the record is of another device.
@@ -63,11 +65,13 @@ def find_terms(
     terms = engine_terms(engine, weights_bits=weights_bits)
     early = is_early(engine, version)
     if machine is None:
-        return _typical(accelerator, engine, terms, early=early)
-    return _measured(accelerator, engine, terms, machine, early=early)
+        return _typical(accelerator, engine, terms, early=early, experts=experts)
+    return _measured(accelerator, engine, terms, machine, early=early, experts=experts)
 
 
-def _typical(accelerator: Accelerator, engine: str, terms: EngineTerms, *, early: bool) -> Terms:
+def _typical(
+    accelerator: Accelerator, engine: str, terms: EngineTerms, *, early: bool, experts: bool
+) -> Terms:
     device = typical_terms(accelerator)
     words = (f"no measured machine: {device.origin}",)
     fit = engine_fit(engine)
@@ -75,7 +79,7 @@ def _typical(accelerator: Accelerator, engine: str, terms: EngineTerms, *, early
         spreads = replace(terms, spread_decode=CLASS_SPREAD, spread_prefill=CLASS_SPREAD)
         return Terms(device, spreads, False, (*words, "no engine assumed: no coverage claimed"))
     if fit is not None and fit.spreads:
-        terms = apply_fit(terms, fit, device_class(accelerator).name, early=early)
+        terms = apply_fit(terms, fit, device_class(accelerator).name, early=early, experts=experts)
         return Terms(device, terms, False, words)
     terms = replace(terms, spread_decode=UNMEASURED, spread_prefill=UNMEASURED)
     return Terms(
@@ -90,6 +94,7 @@ def _measured(
     machine: "str | Path | Measurement",
     *,
     early: bool,
+    experts: bool,
 ) -> Terms:
     path = calibration_path(machine) if isinstance(machine, str) and "/" not in machine else None
     if path is not None:
@@ -99,10 +104,12 @@ def _measured(
             fit = calibration.engines.get(engine)
             words = [f"machine terms: {calibration.origin}"]
             if fit is not None:
-                terms = apply_fit(terms, fit, "")
+                terms = apply_fit(terms, fit, "", experts=experts)
                 words.append(f"engine terms: {fit.fitted_on}; judged on {fit.judged_on}")
             else:
-                terms = _of_published(terms, engine, accelerator, words, early=early)
+                terms = _of_published(
+                    terms, engine, accelerator, words, early=early, experts=experts
+                )
             return Terms(calibration.device, terms, True, tuple(words))
     from roofline.hardware.measurement import load_measurement  # records only where one is asked
 
@@ -111,12 +118,18 @@ def _measured(
         _check_same(accelerator, record.device.spec_id, machine)
     fitted = _fit(record, accelerator)
     words = [f"machine terms: {fitted.terms.origin}", *record.assumptions, *fitted.assumptions]
-    terms = _of_published(terms, engine, accelerator, words, early=early)
+    terms = _of_published(terms, engine, accelerator, words, early=early, experts=experts)
     return Terms(fitted.terms, terms, True, tuple(words))
 
 
 def _of_published(
-    terms: EngineTerms, engine: str, accelerator: Accelerator, words: list[str], *, early: bool
+    terms: EngineTerms,
+    engine: str,
+    accelerator: Accelerator,
+    words: list[str],
+    *,
+    early: bool,
+    experts: bool,
 ) -> EngineTerms:
     """Terms of an engine that this machine has no rows of: from published ones, or none."""
     if engine in ("ideal", "plain"):
@@ -127,7 +140,7 @@ def _of_published(
         words.append(f"engine {engine!r} has no judged rows on this machine: a wide interval")
         return replace(terms, spread_decode=UNMEASURED, spread_prefill=UNMEASURED)
     words.append(f"engine terms: {fit.fitted_on}")
-    return apply_fit(terms, fit, device_class(accelerator).name, early=early)
+    return apply_fit(terms, fit, device_class(accelerator).name, early=early, experts=experts)
 
 
 def _check_same(accelerator: Accelerator, spec_id: str, machine: object) -> None:

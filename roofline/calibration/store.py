@@ -30,8 +30,8 @@ class EngineFit:
         numbers: fitted fields of ``EngineTerms``, or ``field:device class``.
         folds: the same, fitted without one share of the accelerator-model pairs each: what judges
             those pairs.
-        spreads: residual spreads by ``phase`` or ``phase:device class``; a phase is decode, prefill
-            or whole.
+        spreads: residual spreads by the names of ``calibration.engines.spread_keys``; a phase is
+            decode, prefill or whole.
         fitted_on, judged_on: rows, in words.
     """
 

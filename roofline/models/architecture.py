@@ -335,6 +335,11 @@ class Architecture:
         return body + head + self.embedding_parameters + self.small_parameters
 
     @property
+    def has_experts(self) -> bool:
+        """Whether a layer routes its tokens to experts."""
+        return any(group.experts is not None for group in self.layers)
+
+    @property
     def active_parameters(self) -> int:
         """Values that one token passes through, embedding table and lm_head included once each.
 

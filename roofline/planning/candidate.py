@@ -173,7 +173,7 @@ def _plans(
     """Make plans, smallest first; ``found`` grows as the caller accepts them."""
     domain = _domain(accelerator)
     degrees = space.tp or tuple(n for n in (1, 2, 4, 8, 16, 32, 64) if n <= domain)
-    experts = any(group.experts is not None for group in arch.layers)
+    experts = arch.has_experts
     for pp in space.pp or (1, 2, 4, 8):
         if space.pp is None and pp > 1 and found:
             return

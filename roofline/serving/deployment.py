@@ -251,6 +251,7 @@ def deploy(
         machine,
         weights_bits=bits,
         version=chosen_engine.version,
+        experts=arch.has_experts,
     )
     words += terms.assumptions
     links = replica_links(accelerator, plan, network)

@@ -179,6 +179,7 @@ def _decoder_point(case: DecoderCase, spec_id: str) -> Point:
     deployment = replace(case.deployment, terms=find_terms(
         case.deployment.accelerator, "cuda-graph", spec_id,
         weights_bits=case.deployment.weights_dtype.bits,
+        experts=case.deployment.arch.has_experts,
     ))  # fmt: skip
     row, step = case.row, case.step
     if row.phase == "decode":

@@ -81,7 +81,7 @@ def row_deployment(row: Row) -> Deployment:
     if not row.plain and row.n_gpu != 1:
         raise InputError(f"the plan {row.plan!r} is none that Parallel says")
     dp = row.dp if row.plain else 1
-    ep = row.ep if any(group.experts is not None for group in arch.layers) else 1
+    ep = row.ep if arch.has_experts else 1
     return deploy(
         arch,
         accelerator,

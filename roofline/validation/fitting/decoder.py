@@ -40,7 +40,7 @@ class DecoderCase:
     @property
     def group(self) -> str:
         """What kind of run it is, for error tables."""
-        if any(group.experts is not None for group in self.deployment.arch.layers):
+        if self.deployment.arch.has_experts:
             return "experts"
         if self.row.tp > 1:
             return f"{self.row.tp} devices"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roofline.calibration.engines import EARLY, engine_terms, with_numbers
+from roofline.calibration.engines import EARLY, engine_terms, spread_keys, with_numbers
 from roofline.calibration.store import EngineFit
 from roofline.timing.terms import EngineTerms, Spread
 from roofline.validation.fitting.published import RowParts, row_parts
@@ -177,24 +177,24 @@ def fit_numbers(terms: EngineTerms, parts: Sequence[RowParts]) -> dict[str, floa
 
 
 def spreads(held: Sequence[HeldOut]) -> dict[str, Spread]:
-    """Spread of held-out errors by phase, and by phase and device class where rows allow."""
-    by_class: dict[tuple[str, str], list[HeldOut]] = {}
+    """Spread of held-out errors of each phase: by device class, dense and experts, as rows allow.
+
+    Groups of few rows are judged by what they have in common, where that is enough, and else by all
+    rows of their kind.
+    """
+    levels: list[dict[str, list[HeldOut]]] = [{}, {}, {}]
     for item in held:
-        by_class.setdefault((item.phase, item.parts.device_class), []).append(item)
-    result = {}
-    rest: dict[str, list[HeldOut]] = {}
-    for (phase, kind), items in by_class.items():
-        if len(items) < FEWEST_SPREAD_ROWS:
-            rest.setdefault(phase, []).extend(items)
-        else:
-            result[f"{phase}:{kind}"] = _spread(items)
-    for phase in PHASES.values():
-        every = [item for item in held if item.phase == phase]
-        few = rest.get(phase, [])
-        # classes of few rows are judged by what they have in common, where that is enough
-        chosen = few if len(few) >= FEWEST_SPREAD_ROWS else every
+        keys = spread_keys(item.phase, item.parts.device_class, experts=item.parts.experts)
+        for level, key in zip(levels, keys, strict=True):
+            level.setdefault(key, []).append(item)
+    narrow, bodies, phases = levels
+    enough = {key for key, items in narrow.items() if len(items) >= FEWEST_SPREAD_ROWS}
+    result = {key: _spread(narrow[key]) for key in sorted(enough)}
+    for key, items in (*bodies.items(), *phases.items()):
+        few = [item for item in items if _narrowest(item) not in enough]
+        chosen = few if len(few) >= FEWEST_SPREAD_ROWS else items
         if len(chosen) >= FEWEST_SPREAD_ROWS:
-            result[phase] = _spread(chosen)
+            result[key] = _spread(chosen)
     if not any(key.startswith("decode") for key in result):
         # an engine of whole requests alone: what they scatter, its steps are taken to scatter
         result |= {key.replace("whole", "decode"): spread for key, spread in result.items()
@@ -202,9 +202,13 @@ def spreads(held: Sequence[HeldOut]) -> dict[str, Spread]:
     return result
 
 
+def _narrowest(item: HeldOut) -> str:
+    return spread_keys(item.phase, item.parts.device_class, experts=item.parts.experts)[0]
+
+
 def _spread(items: Sequence[HeldOut]) -> Spread:
     # ranks of n + 1 rows, so that a row not yet seen lies inside as often as is said
     low, high = np.quantile([item.ratio for item in items], COVERAGE, method="weibull")
     pairs = len({item.parts.pair for item in items})
     words = f"{len(items)} published rows of {pairs} pairs, each left out of its fit"
-    return Spread(float(low), float(high), len(items), words)
+    return Spread(min(float(low), 1.0), max(float(high), 1.0), len(items), words)

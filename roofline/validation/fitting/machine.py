@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from roofline.calibration.engines import engine_terms
+from roofline.calibration.engines import engine_terms, spread_keys
 from roofline.calibration.machine import fit_machine
 from roofline.calibration.store import Calibration, EngineFit
 from roofline.calibration.typical import typical_terms
@@ -31,7 +31,7 @@ from roofline.validation.fitting.decoder import (
 )
 
 FEWEST_FIT_ROWS = 10
-FEWEST_JUDGED_ROWS = 20
+FEWEST_JUDGED_ROWS = 10  # the 10th and 90th percentile then have a row beyond them
 NARROW_HEAD = 64
 MOST_FILES = 3
 COVERAGE = (0.1, 0.9)
@@ -146,18 +146,23 @@ def error_rows(
     ]  # fmt: skip
 
 
-def _spread(cases: Sequence[DecoderCase], terms: DeviceTerms, phase: str) -> Spread | None:
+def _spreads(cases: Sequence[DecoderCase], terms: DeviceTerms) -> dict[str, Spread]:
+    """Spread of the judged rows' errors by phase, dense and experts apart where rows allow."""
     engine = engine_terms("cuda-graph")
-    ratios = [
-        case.row.median_s / case.seconds(terms, engine) for case in cases if case.row.phase == phase
-    ]
-    if len(ratios) < FEWEST_JUDGED_ROWS:
-        return None
-    low, high = np.quantile(ratios, COVERAGE)
-    models = len({case.deployment.arch.name for case in cases})
-    return Spread(
-        float(low), float(high), len(ratios), f"decoder rows of {models} models outside the fit"
-    )
+    groups: dict[str, list[DecoderCase]] = {}
+    for case in cases:
+        for key in spread_keys(case.row.phase, "", experts=case.deployment.arch.has_experts)[1:]:
+            groups.setdefault(key, []).append(case)
+    found = {}
+    for key, members in sorted(groups.items()):
+        if len(members) < FEWEST_JUDGED_ROWS:
+            continue
+        ratios = [case.row.median_s / case.seconds(terms, engine) for case in members]
+        low, high = np.quantile(ratios, COVERAGE, method="weibull")
+        models = len({case.deployment.arch.name for case in members})
+        words = f"decoder rows of {models} models outside the fit"
+        found[key] = Spread(min(float(low), 1.0), max(float(high), 1.0), len(ratios), words)
+    return found
 
 
 def _origin(record: Measurement) -> str:
@@ -213,14 +218,9 @@ def calibrate(
          f"bias {bias:+.1%}; from {before[group, phase]:.1%} by datasheet and class")
         for group, phase, n, mean, p90, bias in error_rows(judged, terms)
     ]  # fmt: skip
-    spreads = {}
-    for phase in ("decode", "prefill"):
-        spread = _spread(judged, terms, phase)
-        if spread is not None:
-            spreads[phase] = spread
     engine = EngineFit(
         kernels="decoder",
-        spreads=spreads,
+        spreads=_spreads(judged, terms),
         fitted_on=fitted_on,
         judged_on=f"{len(judged)} other decoder rows" if judged else "nothing",
     )

@@ -74,6 +74,7 @@ class RowParts:
         steps: decode steps of one request.
         others: prefills of other requests that fall into them.
         early: whether the engine was one of its early releases.
+        experts: whether the model routes its tokens to experts.
     """
 
     row: Row
@@ -83,6 +84,7 @@ class RowParts:
     steps: float
     others: float
     early: bool = False
+    experts: bool = False
 
     @property
     def pair(self) -> str:
@@ -184,6 +186,7 @@ def _split(rows: Sequence[Row], engine: str) -> list[RowParts]:
             max((row.output_tokens or 1.0) - 1, 0.0),
             float(batch[i]) if row.load == "concurrency" else 0.0,
             is_early(engine, row.engine_version),
+            deployment.arch.has_experts,
         )
         for i, row in enumerate(rows)
     ]
