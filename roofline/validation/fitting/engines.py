@@ -179,8 +179,8 @@ def fit_numbers(terms: EngineTerms, parts: Sequence[RowParts]) -> dict[str, floa
 def spreads(held: Sequence[HeldOut]) -> dict[str, Spread]:
     """Spread of held-out errors of each phase: by device class, dense and experts, as rows allow.
 
-    Groups of few rows are judged by what they have in common, where that is enough, and else by all
-    rows of their kind.
+    Groups of few rows are judged by what those of their body, or else of their phase, have in
+    common, where that is enough; and else by all rows of the phase.
     """
     levels: list[dict[str, list[HeldOut]]] = [{}, {}, {}]
     for item in held:
@@ -188,13 +188,19 @@ def spreads(held: Sequence[HeldOut]) -> dict[str, Spread]:
         for level, key in zip(levels, keys, strict=True):
             level.setdefault(key, []).append(item)
     narrow, bodies, phases = levels
-    enough = {key for key, items in narrow.items() if len(items) >= FEWEST_SPREAD_ROWS}
-    result = {key: _spread(narrow[key]) for key in sorted(enough)}
-    for key, items in (*bodies.items(), *phases.items()):
-        few = [item for item in items if _narrowest(item) not in enough]
-        chosen = few if len(few) >= FEWEST_SPREAD_ROWS else items
-        if len(chosen) >= FEWEST_SPREAD_ROWS:
-            result[key] = _spread(chosen)
+    result: dict[str, Spread] = {}
+    alone: set[str] = set()
+    for key, items in narrow.items():
+        if len(items) >= FEWEST_SPREAD_ROWS:
+            result[key] = _spread(items)
+            alone.add(key)
+    for level in (bodies, phases):
+        for key, items in level.items():
+            few = [item for item in items if _narrowest(item) not in alone]
+            if len(few) >= FEWEST_SPREAD_ROWS:
+                result[key] = _spread(few)
+            elif level is phases and len(items) >= FEWEST_SPREAD_ROWS:
+                result[key] = _spread(items)
     if not any(key.startswith("decode") for key in result):
         # an engine of whole requests alone: what they scatter, its steps are taken to scatter
         result |= {key.replace("whole", "decode"): spread for key, spread in result.items()
