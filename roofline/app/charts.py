@@ -33,9 +33,6 @@ ROOFLINE_HEIGHT = 660
 _HEADROOM = 2.0
 _MANY_DECADES = 3
 _LEGEND_COLUMNS = 2
-_BELOW = alt.Legend(orient="bottom")
-_STACKED = {"layout": {"bottom": {"direction": "vertical", "anchor": "start"}}}
-"""Legends below each other, so that a telephone shows them whole."""
 
 
 def log_scale(values: Sequence[float], margin: float = _HEADROOM) -> alt.Scale:

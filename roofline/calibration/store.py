@@ -7,7 +7,6 @@ Sources  Each file names its own.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +16,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from roofline.errors import SpecError
+from roofline.files import write_text
 from roofline.hardware.folders import data_folders
+from roofline.hardware.measured_rows import first_problem
 from roofline.timing.terms import DeviceTerms, Spread
 
 
@@ -96,19 +97,13 @@ def _read(path: Path, mtime_ns: int) -> Calibration:
     try:
         return _adapter().validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise SpecError(f"{path}: no calibration: {where}: {first['msg']}") from None
+        raise SpecError(f"{path}: no calibration: {first_problem(error)}") from None
 
 
 def write_calibration(calibration: Calibration, path: Path) -> Path:
     """Write a calibration file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
     content = json.loads(_adapter().dump_json(calibration))
-    temporary.write_text(json.dumps(_rounded(content), indent=1) + "\n")
-    os.replace(temporary, path)
-    return path
+    return write_text(path, json.dumps(_rounded(content), indent=1) + "\n", make_folder=True)
 
 
 def _rounded(value: Any) -> Any:

@@ -122,8 +122,8 @@ def merge_command(
     into: Annotated[Path, typer.Option(help="JSON Lines file to write.")],
 ) -> None:
     """Put the records of many nodes, each made by srun or torchrun, into one file."""
-    from roofline.cli.output import write_text
     from roofline.diagnose.baseline import merge_nodes, read_nodes
+    from roofline.files import write_text
 
     found = read_nodes(records)
     write_text(into, merge_nodes(found))

@@ -191,14 +191,6 @@ def _money(found: "Comparison") -> Table:
 
 def _full(found: "Comparison") -> Table:
     """Every number in base units, for CSV."""
-    flat = []
-    for row in found.rows:
-        cells: dict[str, Any] = {}
-        for key, value in row.to_dict().items():
-            if isinstance(value, dict):
-                cells |= {f"{key}_{end}": number for end, number in value.items()}
-            else:
-                cells[key] = value
-        flat.append(cells)
+    flat = found.flat_rows()
     columns = list(dict.fromkeys(key for cells in flat for key in cells))
     return Table("", columns, [[cells.get(key) for key in columns] for cells in flat])

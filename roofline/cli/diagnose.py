@@ -110,9 +110,9 @@ def diagnose_command(
 def _write_incident(
     found: "Diagnosis", path: Path, title: str, baseline: Path | None, topology: Path | None
 ) -> None:
-    from roofline.cli.output import write_text
     from roofline.diagnose.fabric_reader import read_fabric
     from roofline.diagnose.incident import incident_record
+    from roofline.files import write_text
     from roofline.hardware.node_record import read_node_record
 
     text = incident_record(

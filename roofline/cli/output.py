@@ -3,9 +3,7 @@
 The shapes are ``report.answer``'s. Progress and warnings go to stderr.
 """
 
-import os
 import sys
-import tempfile
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from roofline.errors import InputError
+from roofline.files import write_text
 from roofline.report.answer import (
     Answer,
     Table,
@@ -27,7 +26,7 @@ from roofline.report.answer import (
 __all__ = [
     "Answer", "Format", "FormatOption", "OutputOption", "Table", "emit", "figure_path",
     "given_options", "plain",
-    "refuse_unused", "write_bytes", "write_text",
+    "refuse_unused",
 ]  # fmt: skip
 
 
@@ -93,28 +92,6 @@ def refuse_unused(given: Sequence[str], used: Collection[str], question: str) ->
     if unused:
         words = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
         raise InputError(f"{question} has no use for {words}; leave out one or the other")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        InputError: the folder does not exist or cannot be written.
-    """
-    folder = path.parent if str(path.parent) else Path()
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _plain_table(answer: Answer) -> str:

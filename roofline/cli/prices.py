@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit, write_text
+from roofline.cli.output import Answer, Format, FormatOption, OutputOption, Table, emit
+from roofline.files import write_text
 
 if TYPE_CHECKING:
     from roofline.economics.price_row import Price

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.output import Format, FormatOption, OutputOption, emit, figure_path, write_text
+from roofline.cli.output import Format, FormatOption, OutputOption, emit, figure_path
+from roofline.files import write_text
 from roofline.report.validation_answer import (
     beside_answer,
     memory_answer,

@@ -22,8 +22,8 @@ from roofline.diagnose.nvlink import (
 )
 from roofline.diagnose.topology import Topology, has_topology, parse_topology
 from roofline.errors import InputError
+from roofline.files import read_text
 from roofline.hardware.accelerator import Accelerator, load_accelerator
-from roofline.text_file import read_text
 from roofline.units import GB, MIB
 
 _BUS_ID = re.compile(r"\b(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]\b")

@@ -16,8 +16,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from roofline.errors import SpecError
+from roofline.files import read_text
+from roofline.hardware.measured_rows import first_problem
 from roofline.hardware.yaml_file import read_yaml
-from roofline.text_file import read_text
 from roofline.units import MIB, parse
 
 _LARGEST = 4 * MIB
@@ -163,11 +164,9 @@ def _validated(data: Any, name: str) -> Symptoms:
     try:
         return Symptoms.model_validate(_tuples(data))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
         known = ", ".join(sorted(Symptoms.model_fields))
-        hint = f"; known: {known}" if first["type"] == "extra_forbidden" else ""
-        raise SpecError(f"{name}: {where or 'symptoms'}: {first['msg']}{hint}") from None
+        hint = f"; known: {known}" if error.errors()[0]["type"] == "extra_forbidden" else ""
+        raise SpecError(f"{name}: {first_problem(error, 'symptoms')}{hint}") from None
 
 
 def _tuples(value: Any) -> Any:
@@ -217,8 +216,7 @@ def parse_out_of_memory(text: str) -> OutOfMemory:
     try:
         return OutOfMemory(**found)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise SpecError(f"out-of-memory message, {first['loc'][0]}: {first['msg']}") from None
+        raise SpecError(f"out-of-memory message, {first_problem(error)}") from None
 
 
 _DCGM = {
@@ -256,5 +254,4 @@ def parse_dcgm(text: str) -> Counters:
     try:
         return Counters(**averages)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise SpecError(f"DCGM {first['loc'][0]}: {first['msg']}") from None
+        raise SpecError(f"DCGM {first_problem(error)}") from None

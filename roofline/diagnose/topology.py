@@ -24,7 +24,6 @@ _CELL = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB|N/A")
 _NIC_NAME = re.compile(r"^\s*(NIC\d+):\s*(\S+)", re.MULTILINE)
 
 RANK = {"NV": 0, "PIX": 1, "PXB": 2, "PHB": 3, "NODE": 4, "SYS": 5, "SOC": 5, "PSB": 5}
-SHARED_ROOT = ("PIX", "PXB", "PHB")
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONFIDENCES = ("high", "medium", "low")
-BRANCHES = (
-    "memory", "node health", "alone on one device", "several devices", "under load",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from roofline.economics.price_row import COLUMNS, MAX_FILE_BYTES, Finding, Price
 from roofline.errors import InputError, SpecError
-from roofline.text_file import read_text
+from roofline.files import read_text
 
 _GPUHUNT_COLUMNS = ("instance_name", "location", "price", "gpu_count", "gpu_name", "spot")
 _SKYPILOT_COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")

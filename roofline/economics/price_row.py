@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from roofline.errors import SpecError
-from roofline.text_file import read_text
+from roofline.files import read_text
 
 TERMS = (
     "on_demand", "spot", "reserved", "1y", "3y", "owned",

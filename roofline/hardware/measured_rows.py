@@ -9,12 +9,11 @@ Limits   ``spread`` is what the record's ``spread_definition`` says; rows that a
 Sources  [1] NVIDIA nccl-tests, doc/PERFORMANCE.md (algorithm and bus bandwidth).
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from roofline.dtypes import find_dtype
-from roofline.errors import InputError
+from roofline.errors import InputError, SpecError
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -38,6 +37,35 @@ class Frozen(BaseModel):
     """Strict, frozen, with no key that is not known."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def first_problem(error: ValidationError, whole: str = "") -> str:
+    """Say where a record is wrong first, and how; ``whole`` names the record itself.
+
+    >>> try:
+    ...     HostLinkRow.model_validate_json("{}")
+    ... except ValidationError as error:
+    ...     first_problem(error)
+    'median_s: Field required'
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or whole
+    return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def parse_record(kind: type[Record], text: str, name: str, what: str, whole: str = "") -> Record:
+    """Read a record of a kind from JSON; ``name`` and ``what`` say in errors which one it was.
+
+    Raises:
+        SpecError: no JSON, or no such record.
+    """
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise SpecError(f"{name}: no {what}: {first_problem(error, whole)}") from None
 
 
 class Row(Frozen):
@@ -298,16 +326,7 @@ class DecoderRow(Row):
         tokens = self.batch * (1 if self.phase == "decode" else self.context_tokens)
         return tokens / self.median_s
 
-    @property
-    def weight_bits(self) -> float:
-        """Bits a weight of the blocks takes."""
-        return find_dtype(self.weights).bits
 
-
-AnyRow = (
-    CopyRow | MatmulRow | AttentionRow | LaunchRow | HostLinkRow | LinkRow | CollectiveRow
-    | DecoderRow
-)  # fmt: skip
 ROW_TYPES: dict[str, type[Row] | type[LinkRow]] = {
     "copy": CopyRow, "matmul": MatmulRow, "attention": AttentionRow, "launch": LaunchRow,
     "host_link": HostLinkRow, "link": LinkRow, "collective": CollectiveRow, "decoder": DecoderRow,

@@ -17,15 +17,13 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from roofline.errors import InputError, MissingDataError, SpecError, unknown_name
+from roofline.errors import MissingDataError, unknown_name
+from roofline.files import read_text, write_text
 from roofline.hardware.folders import data_folders
 from roofline.hardware.measured_record import (
     SCHEMA_VERSION,
@@ -46,8 +44,8 @@ from roofline.hardware.measured_rows import (
     LinkRow,
     MatmulRow,
     Row,
+    parse_record,
 )
-from roofline.text_file import read_text
 from roofline.units import MIB
 
 __all__ = [
@@ -109,14 +107,7 @@ def parse_measurement(text: str, name: str = "record") -> Measurement:
     ...
     roofline.errors.SpecError: empty.json: no measured record: device: Field required
     """
-    try:
-        return Measurement.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise SpecError(
-            f"{name}: no measured record: {where + ': ' if where else ''}{first['msg']}"
-        ) from None
+    return parse_record(Measurement, text, name, "measured record")
 
 
 def save_measurement(measurement: Measurement, folder: str | Path, name: str = "") -> Path:
@@ -128,18 +119,9 @@ def save_measurement(measurement: Measurement, folder: str | Path, name: str = "
     stamp = measurement.date.astimezone(UTC).strftime("%Y-%m-%dT%H%M%SZ")
     name = name or f"{stamp}-{measurement.level}.json"
     target = Path(folder) / measurement.device.record_id / name
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     # validated once more: a copy with changed fields was not
     checked = parse_measurement(to_json(measurement), name)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(to_json(checked) + "\n", encoding="utf-8")
-        os.replace(temporary, target)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise InputError(f"cannot write {target}: {error.strerror}") from None
-    return target
+    return write_text(target, to_json(checked) + "\n", make_folder=True)
 
 
 def measurement_folders() -> tuple[Path, ...]:

@@ -9,16 +9,15 @@ Limits   No UUID or serial number; ``node`` is a name that its owner chose.
 """
 
 import json
-import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from roofline.errors import InputError, SpecError
-from roofline.text_file import read_text
+from roofline.errors import SpecError
+from roofline.files import read_text, write_text
+from roofline.hardware.measured_rows import parse_record
 from roofline.units import MIB
 
 SCHEMA_VERSION = 1
@@ -176,14 +175,7 @@ def parse_node_record(text: str, name: str = "record") -> NodeRecord:
     ...
     roofline.errors.SpecError: a.json: no node record: date: Field required
     """
-    try:
-        return NodeRecord.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise SpecError(
-            f"{name}: no node record: {where + ': ' if where else ''}{first['msg']}"
-        ) from None
+    return parse_record(NodeRecord, text, name, "node record")
 
 
 def save_node_record(record: NodeRecord, path: str | Path) -> Path:
@@ -200,13 +192,4 @@ def save_node_record(record: NodeRecord, path: str | Path) -> Path:
     checked = parse_node_record(record.model_dump_json(exclude_defaults=True), target.name)
     data = checked.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text + "\n", encoding="utf-8")
-        os.replace(temporary, target)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise InputError(f"cannot write {target}: {error.strerror}") from None
-    return target
+    return write_text(target, text + "\n", make_folder=True)

@@ -11,16 +11,14 @@ Sources  The record itself: device, versions, command and date stand in it.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, Field
 
-from roofline.errors import InputError, SpecError
-from roofline.hardware.measured_rows import Count, Frozen, Positive, Row, Word
+from roofline.files import read_text, write_text
+from roofline.hardware.measured_rows import Count, Frozen, Positive, Row, Word, parse_record
 from roofline.hardware.measurement import Device, Environment
-from roofline.text_file import read_text
 from roofline.units import MIB
 
 Mode = Literal["amp", "bf16", "lora"]
@@ -115,12 +113,7 @@ def read_training_record(path: str | Path) -> TrainingRecord:
     """
     path = Path(path)
     text = read_text(path, most_bytes=_LARGEST_FILE, what="a training record")
-    try:
-        return TrainingRecord.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "file"
-        raise SpecError(f"{path.name}: no training record: {where}: {first['msg']}") from None
+    return parse_record(TrainingRecord, text, path.name, "training record", "file")
 
 
 def save_training_record(record: TrainingRecord, path: str | Path) -> Path:
@@ -137,12 +130,4 @@ def save_training_record(record: TrainingRecord, path: str | Path) -> Path:
         for key, value in {"schema_version": 1, **data}.items()
     )
     text = "{" + head + ',\n "training_rows": [\n  ' + rows + "]}\n"
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    return path
+    return write_text(path, text, make_folder=True)

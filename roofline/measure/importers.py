@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from roofline.errors import SpecError
+from roofline.files import read_text
 from roofline.hardware.measured_rows import (
     COLLECTIVE_OPS,
     CollectiveRow,
@@ -25,7 +26,6 @@ from roofline.hardware.measured_rows import (
     bus_factor,
 )
 from roofline.hardware.measurement import Device, Measurement
-from roofline.text_file import read_text
 from roofline.units import MIB
 
 _LARGEST_FILE = 64 * MIB

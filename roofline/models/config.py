@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from roofline.errors import InputError, SpecError
+from roofline.files import read_text
 from roofline.models.architecture import Architecture
 from roofline.models.catalogue import load_named
 from roofline.models.families.registry import read_family
 from roofline.models.fields import show
 from roofline.models.gguf_model import load_gguf
 from roofline.models.hub_cache import cached_folder
-from roofline.text_file import read_text
 
 LARGEST_FILE = 64 * 2**20
 """Bytes of a config that is still read; the largest known quantisation list has 1 MB."""

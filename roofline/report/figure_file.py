@@ -3,11 +3,11 @@
 Units    150 dots per inch.
 """
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roofline.errors import InputError
+from roofline.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,11 +39,6 @@ def save_figure(figure: "Figure", path: Path) -> Path:
         InputError: another suffix, or a folder that cannot be written.
     """
     suffix = checked_figure_path(path).suffix.lower()
-    temporary = path.with_name(f".{path.name}.tmp{suffix}")
-    try:
-        figure.savefig(temporary, dpi=150)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=suffix[1:], dpi=150)
     return path

@@ -4,14 +4,13 @@ Limits   No number is made here: the page shows what the plan holds.
 """
 
 import html
-import os
-import tempfile
 from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roofline.errors import InputError
+from roofline.files import write_text
 from roofline.report.answer import Table
 from roofline.units import number, show
 
@@ -51,15 +50,7 @@ def write_report(plan: "Plan", path: Path) -> Path:
     """
     checked_suffix(path)
     text = markdown_report(plan) if path.suffix.lower() == ".md" else html_report(plan)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    return path
+    return write_text(path, text)
 
 
 def question(plan: "Plan") -> list[str]:

@@ -11,7 +11,7 @@ Sources  [1] vLLM, engine arguments, docs.vllm.ai (2026).
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -93,10 +93,6 @@ class Engine:
     def release(self) -> tuple[int, ...] | None:
         """The version as numbers that compare; None: not stated."""
         return None if self.version is None else _release(self.version)
-
-    def with_version(self, version: str | None) -> "Engine":
-        """The same settings under another version."""
-        return replace(self, version=version)
 
 
 def find_engine(engine: "str | Engine") -> Engine:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofline.errors import InputError, SpecError
-from roofline.text_file import read_text
+from roofline.files import read_text
 
 MAX_FILE_BYTES = 64_000_000
 MAX_TOKENS = 100_000_000

@@ -53,11 +53,6 @@ class StepTable:
         """Most sequences that can decode together."""
         return int(self.decode_s.size) - 1
 
-    @property
-    def max_chunk_tokens(self) -> int:
-        """Longest chunk that fits beside a full batch."""
-        return int(self.mixed_s.size) - int(self.decode_s.size)
-
     def step_s(self, n_decode: Array, context: Array, chunk: Array, pairs: Array) -> Array:
         """Time of steps, fractional batches interpolated; arrays broadcast.
 

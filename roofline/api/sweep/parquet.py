@@ -1,12 +1,12 @@
 """Parquet parts of a sweep: one file a task, whole or not at all, so that a run can go on."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from roofline.api.sweep.columns import COLUMNS
 from roofline.api.sweep.keep import Reduced
 from roofline.errors import MissingPackageError
+from roofline.files import replacing
 
 
 def write_part(
@@ -31,7 +31,6 @@ def write_part(
     table = pyarrow.table(rows)
     units = {name.encode(): unit.encode() for name, unit in COLUMNS.items() if name in rows}
     table = table.replace_schema_metadata(units)
-    temporary = path.with_suffix(".tmp")
-    parquet.write_table(table, temporary)
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        parquet.write_table(table, temporary)
     return path, feasible

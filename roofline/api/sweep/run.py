@@ -10,7 +10,6 @@ Limits   Executors are ``concurrent.futures`` ones; Dask's ``Client.get_executor
 """
 
 import itertools
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from roofline.api.sweep.keep import Every, Keep, Reduced, Winner, parse_keep
 from roofline.api.sweep.parquet import write_part
 from roofline.api.sweep.space import Cell, Space, load_space, refusal
 from roofline.errors import InputError, MissingDataError
+from roofline.files import write_text
 
 if TYPE_CHECKING:
     import pandas
@@ -295,9 +295,7 @@ def _prepared(folder: Path, space: Space, keep: Keep) -> Path:
         elif any(folder.iterdir()):
             raise InputError(f"{folder} is not empty and holds no sweep; give an empty folder")
         else:
-            temporary = mark.with_suffix(".tmp")
-            temporary.write_text(asked + "\n")
-            os.replace(temporary, mark)
+            write_text(mark, asked + "\n")
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}") from None
     return folder

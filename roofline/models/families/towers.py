@@ -12,7 +12,6 @@ from roofline.models.fields import Fields
 
 VISION = ("vision_config", "vision_tower_config", "visual", "vit_config", "vision_encoder_config")
 AUDIO = ("audio_config", "audio_tower_config", "speech_config", "audio_encoder_config")
-IGNORED = ("vision_feature_layer",)
 LAYERS = ("num_hidden_layers", "depth", "vt_num_hidden_layers", "layers", "num_layers",
           "encoder_layers")  # fmt: skip
 WIDTH = ("vt_hidden_size", "embed_dim", "hidden_size", "width", "d_model", "image_dim")

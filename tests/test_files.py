@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roofline import text_file
+from roofline import files
 from roofline.diagnose.fabric_reader import read_fabric
 from roofline.diagnose.symptoms import read_symptoms
 from roofline.economics.catalogues import import_skypilot
@@ -44,6 +44,6 @@ def test_folders_and_missing_files(tmp_path, read):
 def test_a_byte_order_mark_is_dropped_and_the_limit_counts_bytes(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"\xef\xbb\xbfab")
-    assert text_file.read_text(path, most_bytes=5, what="words") == "ab"
+    assert files.read_text(path, most_bytes=5, what="words") == "ab"
     with pytest.raises(SpecError, match="larger than 4 bytes"):
-        text_file.read_text(path, most_bytes=4, what="words")
+        files.read_text(path, most_bytes=4, what="words")
