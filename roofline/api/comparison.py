@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One accelerator for one workload; rates and times are of one replica.
 
@@ -53,25 +53,25 @@ class Row:
     fits: bool
     tokens_per_s: Interval
     bound_tokens_per_s: float
-    ttft_s: Interval | None
-    tpot_s: Interval | None
+    ttft_s: Interval | None = None
+    tpot_s: Interval | None = None
     limited_by: str
     compute: str
     peak_flop_per_s: float
     bytes_per_s: float
     effective_flop_per_s: float
-    decode_flop_per_s: float | None
-    effective_bytes_per_s: float | None
-    reached_flop_per_s: float | None
-    usd_per_hour: float | None
-    price_basis: str
-    usd_per_nominal_tflop_hour: float | None
-    usd_per_effective_tflop_hour: float | None
-    usd_per_decode_tflop_hour: float | None
-    usd_per_effective_tb_per_s_hour: float | None
-    usd_per_million_tokens: float | None
-    usd_per_million_input_tokens: float | None
-    usd_per_million_output_tokens: float | None
+    decode_flop_per_s: float | None = None
+    effective_bytes_per_s: float | None = None
+    reached_flop_per_s: float | None = None
+    usd_per_hour: float | None = None
+    price_basis: str = ""
+    usd_per_nominal_tflop_hour: float | None = None
+    usd_per_effective_tflop_hour: float | None = None
+    usd_per_decode_tflop_hour: float | None = None
+    usd_per_effective_tb_per_s_hour: float | None = None
+    usd_per_million_tokens: float | None = None
+    usd_per_million_input_tokens: float | None = None
+    usd_per_million_output_tokens: float | None = None
     gpu_hours_per_million_tokens: float
     power_w: float | None
     tokens_per_joule: float | None
@@ -129,6 +129,10 @@ class Comparison:
         """Rows as a table; an interval becomes three columns."""
         import pandas
 
+        return pandas.DataFrame(self.flat_rows())
+
+    def flat_rows(self) -> list[dict[str, Any]]:
+        """Rows as plain values in base units; an interval becomes three of them."""
         flat = []
         for row in self.rows:
             cells: dict[str, Any] = {}
@@ -138,4 +142,4 @@ class Comparison:
                 else:
                     cells[key] = value
             flat.append(cells)
-        return pandas.DataFrame(flat)
+        return flat

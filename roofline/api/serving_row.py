@@ -188,15 +188,6 @@ def _row(
             if deployment.terms.measured and used in deployment.terms.device.matmul
             else None
         ),
-        usd_per_hour=None,
-        price_basis="",
-        usd_per_nominal_tflop_hour=None,
-        usd_per_effective_tflop_hour=None,
-        usd_per_decode_tflop_hour=None,
-        usd_per_effective_tb_per_s_hour=None,
-        usd_per_million_tokens=None,
-        usd_per_million_input_tokens=None,
-        usd_per_million_output_tokens=None,
         gpu_hours_per_million_tokens=float(gpu_hours_per_million_tokens(count, rate)),
         power_w=None if tdp is None else tdp * count,
         tokens_per_joule=None if tdp is None else rate / (tdp * count),

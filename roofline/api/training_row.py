@@ -3,6 +3,7 @@
 Units    base units; tokens trained per second.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roofline.api.comparison import Row
@@ -49,25 +50,11 @@ def training_row(
         fits=found.fits,
         tokens_per_s=tokens,
         bound_tokens_per_s=step.tokens / step.bound.seconds,
-        ttft_s=None,
-        tpot_s=None,
         limited_by=step.bound.limited_by,
         compute=step.compute,
         peak_flop_per_s=step.peak_flop_per_s,
         bytes_per_s=device.memory_bandwidth(),
         effective_flop_per_s=effective,
-        decode_flop_per_s=None,
-        effective_bytes_per_s=None,
-        reached_flop_per_s=None,
-        usd_per_hour=None,
-        price_basis="",
-        usd_per_nominal_tflop_hour=None,
-        usd_per_effective_tflop_hour=None,
-        usd_per_decode_tflop_hour=None,
-        usd_per_effective_tb_per_s_hour=None,
-        usd_per_million_tokens=None,
-        usd_per_million_input_tokens=None,
-        usd_per_million_output_tokens=None,
         gpu_hours_per_million_tokens=float(gpu_hours_per_million_tokens(count, rate)),
         power_w=None if tdp is None else tdp * count,
         tokens_per_joule=None if tdp is None else rate / (tdp * count),
@@ -75,7 +62,7 @@ def training_row(
     if charged is not None:
         row = with_price(row, charged)
         cost = float(usd_per_million_tokens(charged.usd_per_hour, rate))
-        row = Row(**{**vars(row), "usd_per_million_tokens": cost})
+        row = replace(row, usd_per_million_tokens=cost)
         words += charged.assumptions
     return row, words, warnings
 
