@@ -9,12 +9,15 @@ Sources  [1] measurements/published/peaks.csv: matmul, weight-stream, attention 
              on 28 GPU labels (TensorRT-LLM and vLLM kernel tables, STREAM, mamf-finder; source in
              each row). Shares are medians of the largest shapes of each class.
          [2] measurements/h200-sxm-141gb: kernel start, ridge softness, power-limited rate.
-         [3] NVIDIA nccl, src/graph/tuning.cc (base latencies of ring and tree).
+         [3] NVIDIA nccl, src/graph/tuning.cc (base latencies of ring and tree; 14 µs a hop over a
+             network port).
+         [4] DeepEP, README: 43 of 50 GB/s over NDR InfiniBand, the share taken where none is known.
 """
 
 from dataclasses import dataclass
 
 from roofline.hardware.accelerator import Accelerator
+from roofline.hardware.links import Link
 from roofline.timing.collectives import LinkTerms
 from roofline.timing.roofs import peak_rates
 from roofline.timing.terms import AttentionTerms, Curve, DeviceTerms, PrefillAttentionTerms
@@ -175,3 +178,14 @@ def typical_link(accelerator: Accelerator) -> LinkTerms | None:
             origin=f"PCIe {pcie.generation} through the host, {PCIE_SHARE:.0%} of its rate",
         )
     return None
+
+
+PORT_SHARE = 0.86
+PORT_LATENCY_S = 14e-6
+
+
+def port_terms(link: Link) -> LinkTerms:
+    """Say what a named link between nodes reaches: its known share, or a usual one [3, 4]."""
+    share = link.achieved_fraction or PORT_SHARE
+    latency_s = max(link.latency_s or 0.0, PORT_LATENCY_S)
+    return LinkTerms(link.bytes_per_s * share, latency_s, origin=f"{link.name}, {share:.0%}")

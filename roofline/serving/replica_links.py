@@ -9,16 +9,15 @@ Units    bytes per second and direction, of one accelerator.
 Limits   Ranks are placed in order, a stage's tensor-parallel ranks side by side. Cards whose bridge
          joins fewer than a host holds speak over PCIe past it.
 Sources  [1] Klenk et al. 2020, ISCA (least volume of an all-reduce), in ``timing.collectives``.
-         [2] DeepEP, README: 43 of 50 GB/s over NDR InfiniBand, the share taken where none is known.
-         [3] NVIDIA nccl, src/graph/tuning.cc: 14 µs a hop over a network port.
 """
 
 import math
 from dataclasses import dataclass, replace
 
+from roofline.calibration.typical import PORT_LATENCY_S, PORT_SHARE, port_terms
 from roofline.errors import InputError
 from roofline.hardware.accelerator import Accelerator
-from roofline.hardware.links import Link, load_link
+from roofline.hardware.links import load_link
 from roofline.timing.collectives import LinkTerms
 from roofline.timing.parallel import Parallel
 from roofline.timing.terms import DeviceTerms
@@ -26,8 +25,6 @@ from roofline.units import show
 
 HOST_ACCELERATORS = 8
 """Cards of one host that reach each other over its PCIe."""
-PORT_SHARE = 0.86
-PORT_LATENCY_S = 14e-6
 
 
 @dataclass(frozen=True)
@@ -102,13 +99,6 @@ def replica_links(
         tensor = min(inner or math.inf, ports * outer_rate)
     stage = _stage_rate(parallel, domain, inner, outer_rate)
     return ReplicaLinks(tensor, stage, domain, outer_terms, tuple(words))
-
-
-def port_terms(link: Link) -> LinkTerms:
-    """Say what a named link between nodes reaches: its known share, or a usual one [2, 3]."""
-    share = link.achieved_fraction or PORT_SHARE
-    latency_s = max(link.latency_s or 0.0, PORT_LATENCY_S)
-    return LinkTerms(link.bytes_per_s * share, latency_s, origin=f"{link.name}, {share:.0%}")
 
 
 def _inside(accelerator: Accelerator) -> tuple[float | None, int, list[str]]:

@@ -5,10 +5,9 @@ Limits   Where nobody says what lies between nodes, the port that vendors' refer
          generation have is taken, and said to be.
 Sources  [1] NVIDIA DGX A100 (8 × HDR 200 Gb/s), DGX H100 and H200 (8 × NDR 400 Gb/s) user guides;
              AMD MI300X reference systems (8 × 400 Gb/s).
-         [2] DeepEP: 43 of 50 GB/s over NDR InfiniBand, the achieved share used where none is known.
-         [3] NVIDIA nccl, src/graph/tuning.cc: 14 µs a hop over a network port.
 """
 
+from roofline.calibration.typical import port_terms
 from roofline.errors import InputError, MissingDataError
 from roofline.hardware.accelerator import Accelerator
 from roofline.hardware.links import load_link
@@ -17,8 +16,6 @@ from roofline.timing.terms import DeviceTerms
 from roofline.training.communication import Network
 from roofline.training.plan import TrainingPlan
 
-PORT_SHARE = 0.86
-PORT_LATENCY_S = 14e-6
 _PORTS = (
     (("ampere", "a100", "mi250", "mi210"), "infiniband-hdr"),
     (("hopper", "h100", "h200", "mi300", "mi325"), "infiniband-ndr"),
@@ -72,15 +69,11 @@ def cluster_network(
     link = load_link(name)
     if link.bytes_per_s <= 0:
         raise InputError(f"link {link.name!r} has no rate")
-    share = link.achieved_fraction or PORT_SHARE
-    outer = LinkTerms(
-        link.bytes_per_s * share,
-        max(link.latency_s or 0.0, PORT_LATENCY_S),
-        origin=f"{link.name}, {share:.0%}",
-    )
+    outer = port_terms(link)
     if plan.accelerators > node:
         asked = "" if network else ", the usual port of such systems: name another with network="
         words.append(
-            f"between nodes: {link.name} at {share:.0%} of its rate for each accelerator{asked}"
+            f"between nodes: {link.name} at {outer.bytes_per_s / link.bytes_per_s:.0%} of its rate "
+            f"for each accelerator{asked}"
         )
     return Network(inner, outer, node), tuple(words)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from roofline.errors import InputError, UnsupportedError, unknown_name
-from roofline.models.architecture import Architecture, GroupedQuery, Latent
+from roofline.models.architecture import Architecture
 
 Method = Literal["full", "partial", "lora", "qlora"]
 Precision = Literal["amp", "bf16", "mixed", "fp32"]
@@ -195,7 +195,7 @@ def check_plan(arch: Architecture, plan: TrainingPlan) -> None:
             f"trainable_layers = {plan.trainable_layers}; {arch.name} has {arch.n_layers} layers"
         )
     for group in arch.layers:
-        heads = _query_heads(group.attention)
+        heads = group.query_heads
         if heads and heads % plan.tp:
             raise InputError(
                 f"tp = {plan.tp} does not divide the {heads} query heads of {arch.name}"
@@ -207,13 +207,3 @@ def check_plan(arch: Architecture, plan: TrainingPlan) -> None:
         raise InputError(
             f"ep = {plan.ep} does not divide the {min(experts)} experts of {arch.name}"
         )
-
-
-def _query_heads(attention: GroupedQuery | Latent | None) -> int:
-    match attention:
-        case GroupedQuery():
-            return attention.query_heads
-        case Latent(n_heads=heads):
-            return heads
-        case None:
-            return 0
