@@ -51,12 +51,17 @@ def unknown_name(kind: str, given: str, known: Iterable[str]) -> UnknownNameErro
     "no accelerator 'h20O-sxm'; did you mean h200-sxm-141gb?"
     >>> str(unknown_name("accelerator", "b200-sxm", ["h200-sxm-141gb", "b200-hgx"]))
     "no accelerator 'b200-sxm'; did you mean b200-hgx, h200-sxm-141gb?"
+    >>> str(unknown_name("accelerator", "h2000", ["gh200-96gb", "h200-sxm-141gb"]))
+    "no accelerator 'h2000'; did you mean h200-sxm-141gb, gh200-96gb?"
     """
     names = sorted(known)
     shown = given if len(given) <= 80 else given[:77] + "..."
     lowered = given.lower()
     near = difflib.get_close_matches(lowered, names, n=4, cutoff=0.5)
     family = _family(lowered)  # b200-sxm-180gb is nearer to b200-hgx than to h200-sxm-141gb
+    if not difflib.get_close_matches(lowered, names, n=1, cutoff=0.8):  # h2000 is no whole name
+        families = sorted({_family(name) for name in names})
+        family = next(iter(difflib.get_close_matches(family, families, n=1)), family)
     if not any(_family(name) == family for name in near):
         near = [name for name in names if _family(name) == family][:4] + near
     near += [name for name in names if lowered and lowered in name and name not in near][:4]
